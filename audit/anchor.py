@@ -1,0 +1,82 @@
+"""Bounds of R near φ = Δ, where f(x+Δ) and e^ε f(x) are equal but for a few lines. (trusted)
+
+With geometric weights R(x, Δ) vanishes on a half-line up to exponentially small terms, so that close to Δ the log-ratio is
+small there and no bound that looks at f(x+φ) and f(x) apart tells its sign. Anchored at Δ (here 1) it does:
+
+    R(x, φ) = R(x, 1) − ∫_φ^1 s(x+ψ) dψ,   s = (log f)′,   R(x, 1) = log(1 + (P₁ − N₁)/(e^ε f)),
+
+P₁ − N₁ the difference at shift 1 after exact cancellation.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from flint import arb, fmpq
+
+from audit.cells import End, upper_gap
+from audit.exact import ball
+from audit.points import ConvexLog
+from mechanisms.difference import difference
+from mechanisms.form import Form
+
+REACH = Fraction(1, 4)
+"""How far from Δ the bounds are tried."""
+
+
+class Anchor:
+    """The bounds for one form, ε and shift φ in [1 − REACH, 1), at the precision in force."""
+
+    def __init__(self, form: Form, epsilon: Fraction, shift: Fraction) -> None:
+        (piece,) = form.whole_line
+        (stretch,) = difference(form, Fraction(1), epsilon)
+        self._positive = ConvexLog(stretch.positive) if stretch.positive.lines else None
+        self._negative = ConvexLog(stretch.negative) if stretch.negative.lines else None
+        self._density = ConvexLog(piece.sum)
+        self._twice_c = ball(2 * piece.sum.c)
+        self._shift, self._distance = ball(shift), ball(1 - shift)
+        self._values: dict[tuple[int, int, int], tuple[arb, arb]] = {}
+
+    @staticmethod
+    def applies(form: Form, epsilon: Fraction, shift: Fraction) -> bool:
+        """Whether the density is one formula on the whole line, the shift is near 1, and lines cancel there."""
+        if not 1 - REACH <= shift < 1 or len(form.whole_line) != 1:
+            return False
+        (stretch,) = difference(form, Fraction(1), epsilon)
+        return len(stretch.positive.lines) + len(stretch.negative.lines) < 2 * len(form.whole_line[0].sum.lines)
+
+    def _at(self, which: int, convex: ConvexLog, x: fmpq) -> tuple[arb, arb]:
+        """Value and slope of one of the three sums at x, kept."""
+        key = (which, int(x.p), int(x.q))
+        if key not in self._values:
+            self._values[key] = convex.at(arb(x))
+        return self._values[key]
+
+    def _largest_share(self, which: int, convex: ConvexLog, left: End, right: End) -> arb:
+        """Upper bound of convex / (e^ε f) over the cell."""
+        (u, _), (u_next, _) = self._at(which, convex, left.x), self._at(which, convex, right.x)
+        return upper_gap(u, u_next, left.v, left.dv, right.v, right.dv, arb(right.x - left.x)).exp()
+
+    def upper_ratio(self, left: End, right: End) -> arb:
+        """Upper bound of R(x, φ) on the cell.
+
+        Source: R(x, 1) ≤ log(1 + P₁/(e^ε f)); μ rises, so s(x+ψ) ≥ μ(x₁+φ) − 2c(x₂+1). Rounding: outward.
+        """
+        least_score = left.du + self._twice_c * (self._shift - arb(right.x) - 1)
+        bound = -self._distance * least_score
+        if self._positive is not None:
+            bound += self._largest_share(0, self._positive, left, right).log1p()
+        return bound
+
+    def lower_ratio(self, left: End, right: End) -> arb | None:
+        """Lower bound of R(x, φ) on the cell, None where N₁ is not certainly below e^ε f.
+
+        Source: R(x, 1) ≥ log(1 − N₁/(e^ε f)); s(x+ψ) ≤ μ(x₂+1) − 2c(x₁+φ). Rounding: outward.
+        """
+        _, mean_slope = self._at(2, self._density, right.x + 1)
+        largest_score = mean_slope - self._twice_c * (arb(left.x) + self._shift)
+        bound = -self._distance * largest_score
+        if self._negative is None:
+            return bound
+        share = self._largest_share(1, self._negative, left, right)
+        return bound + (-share).log1p() if share < 1 else None

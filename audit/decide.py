@@ -1,0 +1,192 @@
+"""One statement in, one decision out. (trusted)"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+
+import flint
+from flint import arb, fmpq
+
+from audit.divergence import joined
+from audit.exact import ball, enclosure, fraction, rational
+from audit.masses import Interval, mass
+from audit.shifts import Peak, Search, Supremum
+from audit.theorems import decide_theorem_4_2, grid_size
+from audit.verdict import Decision, Enclosure, Expired, Limits, Verdict, Witness
+from mechanisms.arithmetic import BALL
+from mechanisms.claims import Claim, Statement, Theorem32, Theorem42
+from mechanisms.divergence import local_maxima
+from mechanisms.families import Mechanism, QuasiGaussian, ScaledFamily
+from mechanisms.form import Form
+
+TIGHTNESS = Fraction(1, 2**24)
+"""Relative width of the enclosure of sup D that a decision carries, where nothing but the threshold stops it."""
+LOOSE = Fraction(1, 2**10)
+"""The same where the claim is refuted: the lower end proves that, the upper end informs."""
+SHIFT_STEP = Fraction(1, 2**40)
+"""Proposed shifts are rounded to this: D is flat to second order at an interior worst shift."""
+
+
+def decide(
+    statement: Statement, limits: Limits | None = None, progress: Callable[[float], None] | None = None
+) -> Decision:
+    """Prove the statement, or its negation, or say which limit ended the search.
+
+    Deterministic: the same statement and limits give the same decision, unless ``limits.expired`` intervenes. ``progress``
+    gets the share of the shifts that is done, in [0, 1].
+    """
+    return _decide(statement, limits or Limits(), progress, TIGHTNESS, ())
+
+
+def is_verified(statement: Statement, limits: Limits, seeds: Sequence[Fraction] = ()) -> Decision:
+    """As decide, without the tight enclosure of sup D that only a certificate needs; ``seeds`` are shifts in units of Δ."""
+    return _decide(statement, limits, None, None, seeds)
+
+
+def _decide(
+    statement: Statement,
+    limits: Limits,
+    progress: Callable[[float], None] | None,
+    tightness: Fraction | None,
+    seeds: Sequence[Fraction],
+) -> Decision:
+    mechanism, claim = statement.mechanism, statement.claim
+    if isinstance(claim, Theorem42):
+        assert isinstance(mechanism, QuasiGaussian)
+        return decide_theorem_4_2(mechanism, claim, limits)
+    grid = None
+    if isinstance(claim, Theorem32):
+        assert isinstance(mechanism, ScaledFamily)
+        grid = grid_size(mechanism, claim, limits)
+        if grid is None:
+            reason = f"{limits.bits} bits do not tell the size of the grid; raise the limit on bits"
+            return Decision(verdict=Verdict.INCONCLUSIVE, reason=reason, bits=limits.bits, boxes=0)
+    form = mechanism.unit_form
+    proposals = propose_shifts(form, claim.epsilon, grid, seeds)
+    search = Search(
+        form,
+        claim.epsilon,
+        claim.threshold,
+        grid=grid,
+        tightness=tightness,
+        floor=claim.threshold / 2**10,
+        limits=limits,
+        progress=progress,
+    )
+    found = search.run(proposals)
+    if found.exceeds and tightness is not None:
+        return _refuted(mechanism, claim, found, grid, limits, _enclose_fully(form, claim, grid, limits, found))
+    if found.exceeds:
+        return _refuted(mechanism, claim, found, grid, limits, Fraction(1))
+    return _not_refuted(mechanism, claim, found)
+
+
+def propose_shifts(form: Form, epsilon: Fraction, grid: int | None, seeds: Sequence[Fraction]) -> list[Fraction]:
+    """Shifts in units of Δ to look at, the most promising last; floats propose, so these prove nothing."""
+    floats = [Fraction(shift) for shift, _ in reversed(local_maxima(form, epsilon)[:4])]
+    near = {Fraction(1): None}
+    for shift in [*floats, *seeds]:
+        step = SHIFT_STEP if grid is None else Fraction(1, grid)
+        rounded = min(max(round(shift / step) * step, Fraction(0)), Fraction(1))
+        near.pop(rounded, None)
+        near[rounded] = None
+    return list(near)
+
+
+def _enclose_fully(form: Form, claim: Claim, grid: int | None, limits: Limits, found: Supremum) -> Fraction:
+    """An upper bound of sup D for a claim that is refuted: tight where a search for it ends, else 1."""
+    assert found.peak is not None
+    few = dataclasses.replace(limits, boxes=min(limits.boxes, 64))
+    floor = found.peak.lower * LOOSE
+    search = Search(form, claim.epsilon, Fraction(1), grid=grid, tightness=LOOSE, floor=floor, limits=few, progress=None)
+    everything = search.run([found.peak.shift])
+    return Fraction(1) if everything.upper is None else everything.upper
+
+
+def _not_refuted(mechanism: Mechanism, claim: Claim, found: Supremum) -> Decision:
+    sup = None
+    if found.peak is not None:
+        sup = Enclosure(found.peak.lower, Fraction(1) if found.upper is None else found.upper)
+    proved = found.upper is not None and found.upper <= claim.threshold
+    where = "grid of Theorem 3.2" if isinstance(claim, Theorem32) else "shifts"
+    return Decision(
+        verdict=Verdict.VERIFIED if proved else Verdict.INCONCLUSIVE,
+        reason=f"D is at most the threshold over all {where}" if proved else found.stopped,
+        sup_delta=sup,
+        worst_shift=None if found.peak is None else found.peak.shift * mechanism.sensitivity,
+        bits=found.bits,
+        boxes=found.boxes,
+    )
+
+
+def _refuted(
+    mechanism: Mechanism, claim: Claim, found: Supremum, grid: int | None, limits: Limits, sup_upper: Fraction
+) -> Decision:
+    assert found.peak is not None
+    try:
+        witness = make_witness(mechanism, claim, found.peak, grid, limits)
+    except Expired:
+        witness = None
+    if witness is None:
+        reason = "a shift exceeds the threshold, but the limits ended the search for a witness; raise bits or time"
+        return Decision(verdict=Verdict.INCONCLUSIVE, reason=reason, bits=limits.bits, boxes=found.boxes)
+    return Decision(
+        verdict=Verdict.REFUTED,
+        reason="an event at the worst shift found breaks the inequality",
+        sup_delta=Enclosure(found.peak.lower, sup_upper),
+        worst_shift=witness.shift,
+        witness=witness,
+        bits=found.bits,
+        boxes=found.boxes,
+    )
+
+
+def make_witness(mechanism: Mechanism, claim: Claim, peak: Peak, grid: int | None, limits: Limits) -> Witness | None:
+    """The event of the peak with P(A − φ) and e^ε P(A) + threshold, enclosed apart; None where limits.bits do not part them."""
+    form = mechanism.unit_form
+    event = joined(peak.event)
+    bits = 128
+    while bits <= limits.bits:
+        limits.check()
+        with flint.ctx.workprec(bits):
+            shifted, bound = event_probabilities(form, event, peak.shift, claim)
+            if shifted > bound:
+                unit = mechanism.sensitivity
+                return Witness(
+                    shift=peak.shift * unit,
+                    event=tuple((_in_unit(start, unit), _in_unit(stop, unit)) for start, stop in event),
+                    probability_shifted=enclosure(shifted),
+                    bound=enclosure(bound),
+                    grid_index=peak.index,
+                    grid_size=grid,
+                )
+        bits *= 2
+    return None
+
+
+def event_probabilities(form: Form, event: Sequence[Interval], shift: Fraction, claim: Claim) -> tuple[arb, arb]:
+    """(P(A − φ), e^ε P(A) + threshold) for a union A of intervals, at the precision in force."""
+    move = rational(shift)
+    moved = [(None if a is None else a + move, None if b is None else b + move) for a, b in event]
+    total = form.mass(BALL)
+    here = sum((probability_mass(form, interval) for interval in event), arb(0)) / total
+    there = sum((probability_mass(form, interval) for interval in moved), arb(0)) / total
+    return there, ball(claim.epsilon).exp() * here + ball(claim.threshold)
+
+
+def probability_mass(form: Form, interval: Interval) -> arb:
+    """∫ f over the interval, f not normalised."""
+    start, stop = interval
+    total = arb(0)
+    for piece in form.whole_line:
+        a = start if piece.start is None else rational(piece.start) if start is None else max(start, rational(piece.start))
+        b = stop if piece.stop is None else rational(piece.stop) if stop is None else min(stop, rational(piece.stop))
+        if piece.sum.lines and (a is None or b is None or a < b):
+            total += mass(piece.sum, (a, b))
+    return total
+
+
+def _in_unit(end: fmpq | None, unit: Fraction) -> Fraction | None:
+    return None if end is None else fraction(end) * unit

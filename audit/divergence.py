@@ -1,0 +1,206 @@
+"""Enclosure of the hockey-stick divergence at one shift: D(φ) = ∫ max( f(x+φ) − e^ε f(x), 0 ) dx. (trusted)
+
+The integrand is positive − negative, two sums of exponentials of lines under Gaussian factors (mechanisms.difference).
+With R = log positive − log negative the line is cut into cells of three kinds:
+
+    P   R ≥ 0 on the whole cell is proved: the cell's exact mass counts
+    N   R ≤ 0 on the whole cell is proved: the cell counts nothing
+    U   neither: charged with an upper bound of ∫ max(…, 0) over it
+
+so that  S ≤ D(φ) ≤ S + charges,  S the mass of positive − negative over the P cells. The cell with the largest charge is
+split first. Float proposals only say where to cut; every cell is decided in balls, from its two ends (audit.cells,
+audit.anchor).
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from fractions import Fraction
+
+from flint import arb, fmpq
+
+from audit.anchor import Anchor
+from audit.cells import End, StretchBalls
+from audit.exact import dyadic, fraction, rational
+from audit.masses import Interval
+from audit.verdict import Limits
+from mechanisms.difference import Stretch
+from mechanisms.lines import ZERO
+
+class Cells:
+    """All cells at one shift: the P intervals of each stretch, and the U cells in one heap by their charge."""
+
+    def __init__(self, anchor: Anchor | None = None) -> None:
+        self._anchor = anchor
+        self.proved: dict[StretchBalls, list[Interval]] = {}
+        self.heap: list[tuple[float, int, StretchBalls, End, End, arb]] = []
+        self.tail_charge = arb(0)
+        self.count = 0
+        self.outstanding = 0.0
+        """The sum of the heap's charges, in floats: guides the search and proves nothing."""
+
+    def add(self, balls: StretchBalls, left: End, right: End) -> None:
+        """Decide a finite cell, or put it on the heap."""
+        self.count += 1
+        ratio = balls.upper_ratio(left, right)
+        if ratio <= 0:
+            return
+        if balls.lower_ratio(left, right) >= 0:
+            self.proved[balls].append((left.x, right.x))
+            return
+        if self._anchor is not None:
+            ratio = ratio.min(self._anchor.upper_ratio(left, right))
+            if ratio <= 0:
+                return
+            anchored = self._anchor.lower_ratio(left, right)
+            if anchored is not None and anchored >= 0:
+                self.proved[balls].append((left.x, right.x))
+                return
+        charge = balls.upper_charge(left, right, ratio)
+        key = float(charge.upper())
+        if math.isnan(key):
+            key = math.inf
+        self.outstanding += key
+        heapq.heappush(self.heap, (-key, self.count, balls, left, right, charge))
+
+    def add_tail(self, balls: StretchBalls, end: End, to_right: bool, budget: float) -> None:
+        """Decide the infinite cell beyond ``end``; where that fails, go further out, or charge its positive mass."""
+        step = fmpq(1, 4)
+        while True:
+            interval: Interval = (end.x, None) if to_right else (None, end.x)
+            sign = balls.tail_sign(end, to_right)
+            if sign > 0:
+                self.proved[balls].append(interval)
+            if sign != 0:
+                return
+            charge = balls.positive_mass.over(interval)
+            if float(charge.upper()) <= budget / 64 or step > 2**80:
+                self.tail_charge += charge
+                return
+            further = balls.at(end.x + step if to_right else end.x - step)
+            self.add(balls, *((end, further) if to_right else (further, end)))
+            end, step = further, 2 * step
+
+    def refine(self, budget: float, limits: Limits) -> None:
+        """Split cells, the largest charge first, until the charges come to at most the budget."""
+        while self.heap and self.count < limits.cells:
+            most = -self.heap[0][0] * len(self.heap)
+            # Add up anew where the running sum is small enough, or shows its own rounding errors.
+            if not math.isfinite(self.outstanding) or self.outstanding <= budget or self.outstanding > most:
+                self.outstanding = math.fsum(-entry[0] for entry in self.heap)
+                if self.outstanding <= budget:
+                    return
+            key, _, balls, left, right, _ = heapq.heappop(self.heap)
+            self.outstanding += key
+            middle = balls.at((left.x + right.x) / 2)
+            self.add(balls, left, middle)
+            self.add(balls, middle, right)
+            if self.count % 512 < 2:
+                limits.check()
+
+    def charges(self) -> arb:
+        """Upper bound of ∫ max(positive − negative, 0) over all U cells and undecided tails."""
+        return sum((entry[5] for entry in self.heap), self.tail_charge)
+
+
+def joined(cells: Iterable[Interval]) -> list[Interval]:
+    """The same set of points, in order, with intervals that touch joined."""
+    found: list[Interval] = []
+    for start, stop in sorted(cells, key=lambda cell: (0, ZERO) if cell[0] is None else (1, fraction(cell[0]))):
+        if found and start is not None and found[-1][1] is not None and found[-1][1] == start:
+            found[-1] = (found[-1][0], stop)
+        else:
+            found.append((start, stop))
+    return found
+
+
+def cut_points(stretch: Stretch, whole: Interval, proposals: Iterable[float]) -> list[fmpq]:
+    """Where to cut a stretch: its finite ends, round each proposed sign change, and beyond everything of interest."""
+    start, stop = whole
+    points = {end for end in (start, stop) if end is not None}
+    roots = [root for root in proposals if math.isfinite(root)]
+    for root in roots:
+        radius = max(abs(root), 2.0**-20) * 2.0**-42
+        points |= {dyadic(root - radius), dyadic(root + radius)}
+    if start is None or stop is None:
+        c = max(stretch.positive.c, stretch.negative.c)
+        middles = [line.slope / (2 * c) for s in (stretch.positive, stretch.negative) for line in s.lines] if c else []
+        inner = [*(fraction(p) for p in points), *middles] or [ZERO]
+        low, high = min(inner), max(inner)
+        margin = Fraction(round(8 * max(1, high - low)), 64) + Fraction(1, 64)
+        if start is None:
+            points.add(rational(_floor_dyadic(low - margin)))
+        if stop is None:
+            points.add(rational(-_floor_dyadic(-high - margin)))
+    return sorted(p for p in points if (start is None or p >= start) and (stop is None or p <= stop))
+
+
+def _floor_dyadic(value: Fraction) -> Fraction:
+    return Fraction((value.numerator << 16) // value.denominator, 1 << 16)
+
+
+@dataclass(frozen=True)
+class PointBound:
+    """lower ≤ ∫ max(f(x+φ) − e^ε f(x), 0) dx ≤ upper, both as balls, f not normalised.
+
+    On ``event`` the integrand is proved ≥ 0, and ``lower`` is its integral there.
+    """
+
+    lower: arb
+    upper: arb
+    event: tuple[Interval, ...]
+
+
+class DivergenceAt:
+    """The divergence at one shift, enclosed as tightly as asked, at the precision in force.
+
+    Guarantee of ``bound``: lower ≤ the integral ≤ upper, whatever the proposals and the budget. Precondition: the stretches
+    cover the line but for finitely many points (mechanisms.difference). Rounding: outward (arb).
+    """
+
+    def __init__(
+        self, stretches: tuple[Stretch, ...], proposals: Iterable[float], budget: float, anchor: Anchor | None = None
+    ) -> None:
+        roots = list(proposals)
+        self._cells = cells = Cells(anchor)
+        self._settled: list[Interval] = []
+        self._settled_mass = arb(0)
+        for stretch in stretches:
+            balls = StretchBalls(stretch)
+            if balls.trivial:
+                if stretch.positive.lines:
+                    self._settled.append(balls.whole)
+                    self._settled_mass += balls.positive_mass.over(balls.whole)
+                continue
+            cells.proved[balls] = []
+            ends = [balls.at(x) for x in cut_points(stretch, balls.whole, roots)]
+            for left, right in zip(ends[:-1], ends[1:], strict=True):
+                cells.add(balls, left, right)
+            if stretch.start is None:
+                cells.add_tail(balls, ends[0], False, budget)
+            if stretch.stop is None:
+                cells.add_tail(balls, ends[-1], True, budget)
+
+    def is_exhausted(self, limits: Limits) -> bool:
+        """Whether the limit on cells has been reached."""
+        return self._cells.count >= limits.cells
+
+    def bound(self, budget: float, limits: Limits) -> PointBound:
+        """The enclosure after splitting cells until their charges come to at most ``budget``.
+
+        Where that cannot be met within ``limits.cells`` cells, the enclosure is what it is by then.
+        """
+        cells = self._cells
+        cells.refine(budget, limits)
+        event, total = list(self._settled), self._settled_mass
+        for balls, proved in cells.proved.items():
+            intervals = joined(proved)
+            event += intervals
+            for interval in intervals:
+                total += balls.positive_mass.over(interval) - balls.negative_mass.over(interval)
+        # The mass of P cells is ≥ 0 by proof; the ball that encloses it may reach below.
+        total = total.max(arb(0))
+        return PointBound(total, total + cells.charges(), tuple(event))

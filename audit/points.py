@@ -1,0 +1,79 @@
+"""Sums of exponentials at a point, in balls: log and slope by one polynomial evaluation where slopes are evenly spaced.
+
+The same formula as LineSum.log_value and LineSum.score, which the tests hold it against. (trusted)
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from functools import reduce
+
+from flint import arb, arb_poly
+
+from audit.exact import ball
+from mechanisms.lines import ZERO, LineSum, Terms
+
+
+def coefficient(terms: Terms) -> arb:
+    """Σ w_i e^(a_i), with the largest exponential in front so that near-cancelling terms keep their digits."""
+    top = terms[0][1]
+    total = ball(sum((weight for weight, _ in terms), ZERO))
+    for weight, exponent in terms[1:]:
+        total += ball(weight) * ball(exponent - top).expm1()
+    return total * ball(top).exp()
+
+
+class ConvexLog:
+    """U(x) = log Σ C_j e^(b_j x) + q x², q ≥ 0: convex, as a log-sum-exp of lines plus a convex square."""
+
+    def __init__(self, sum_: LineSum, q: Fraction = ZERO) -> None:
+        lines = sorted(sum_.lines, key=lambda line: line.slope)
+        self.least_slope = ball(lines[0].slope)
+        self.largest_slope = ball(lines[-1].slope)
+        self.q = ball(q) if q else None
+        self._base = self.least_slope
+        steps = [line.slope - lines[0].slope for line in lines]
+        step = _common_step(steps)
+        weights = [coefficient(line.terms) for line in lines]
+        rises = [weight * ball(rise) for weight, rise in zip(weights, steps, strict=True)]
+        self._step: arb | None = None
+        if step is not None:
+            degree = int(steps[-1] / step)
+            values, slopes = [arb(0)] * (degree + 1), [arb(0)] * (degree + 1)
+            for weight, rise, offset in zip(weights, rises, steps, strict=True):
+                values[int(offset / step)], slopes[int(offset / step)] = weight, rise
+            self._values, self._slopes = arb_poly(values), arb_poly(slopes)
+            self._step = ball(step)
+        else:
+            self._lines = list(zip(weights, rises, [ball(offset) for offset in steps], strict=True))
+
+    def at(self, x: arb) -> tuple[arb, arb]:
+        """(U(x), U′(x)), enclosed.
+
+        Guarantee: both contain the true value for every x in the ball. Rounding: outward (arb). Coefficients are
+        positive, so nothing cancels in the sums.
+        """
+        if self._step is not None:
+            z = (self._step * x).exp()
+            total, rise = self._values(z), self._slopes(z)
+        else:
+            total, rise = arb(0), arb(0)
+            for weight, weighted_slope, offset in self._lines:
+                e = (offset * x).exp()
+                total += weight * e
+                rise += weighted_slope * e
+        value, slope = self._base * x + total.log(), self._base + rise / total
+        if self.q is not None:
+            value, slope = value + self.q * x * x, slope + 2 * self.q * x
+        return value, slope
+
+
+def _common_step(offsets: list[Fraction]) -> Fraction | None:
+    """The largest rational of which all offsets are whole multiples, where a polynomial in it is not wasteful."""
+    if len(offsets) < 3:
+        return None
+    denominator = reduce(math.lcm, (offset.denominator for offset in offsets))
+    numerators = [int(offset * denominator) for offset in offsets]
+    step = reduce(math.gcd, numerators)
+    return Fraction(step, denominator) if step and numerators[-1] // step <= 3 * len(offsets) else None

@@ -1,0 +1,295 @@
+"""sup of D(φ) over the shifts of a claim: verified, refuted at a shift, or inconclusive. (trusted)
+
+The shifts are indices: i stands for φ = i/size. On a grid (theorem-3.2) the indices are the grid and a box of two
+neighbours is decided by its ends; on the continuum (direct) size is a power of two that is doubled as boxes are halved, and
+a box is bounded from its ends by the inequality of audit.shape.Roughness. Everything is in units of Δ.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+import flint
+from flint import arb
+
+from audit.anchor import Anchor
+from audit.divergence import DivergenceAt, PointBound
+from audit.exact import ball, lower, upper
+from audit.masses import Interval
+from audit.shape import Roughness, is_log_concave, step_shifts
+from audit.verdict import Expired, Limits
+from mechanisms.arithmetic import BALL
+from mechanisms.difference import difference
+from mechanisms.divergence import positive_intervals
+from mechanisms.form import Form
+from mechanisms.numbers import natural_log
+
+START_BITS = 128
+TIGHT_BOXES = 256
+"""How many boxes may be spent on a bound of sup D below the threshold before only the threshold is proved."""
+
+
+class NeedBits(Exception):
+    """The working precision does not resolve the decision."""
+
+
+class NeedBoxes(Exception):
+    """The limit on boxes ended the search; says which box it was working on."""
+
+
+class Points:
+    """D at single shifts, for one form at one precision; each evaluation is kept."""
+
+    def __init__(self, form: Form, limits: Limits) -> None:
+        self.form = form
+        self.limits = limits
+        self.mass: arb = form.mass(BALL)
+        self._bounds: dict[Fraction, dict[Fraction, tuple[arb, arb]]] = {}
+
+    def _search(self, shift: Fraction, epsilon: Fraction, budget: float) -> DivergenceAt:
+        stretches = difference(self.form, shift, epsilon)
+        anchor = Anchor(self.form, epsilon, shift) if Anchor.applies(self.form, epsilon, shift) else None
+        return DivergenceAt(stretches, positive_intervals(stretches).ravel(), budget, anchor)
+
+    def _bound(self, search: DivergenceAt, budget: float) -> tuple[PointBound, arb, arb]:
+        """The bound within the budget, and D from below and above, divided by the mass."""
+        self.limits.check()
+        bound = search.bound(budget, self.limits)
+        if not bound.upper.is_finite():
+            raise NeedBits
+        return bound, bound.lower / self.mass, bound.upper / self.mass
+
+    def _require_progress(self, search: DivergenceAt, shift: Fraction, resolved: bool) -> None:
+        """Where the slack cannot be told from the balls' own radius, more cells do not help but more bits do."""
+        if not resolved:
+            raise NeedBits
+        if search.is_exhausted(self.limits):
+            raise NeedBoxes(f"{self.limits.cells} cells were not enough at the shift {float(shift):.9g}·Δ")
+
+    def evaluate(self, shift: Fraction, epsilon: Fraction, goal: arb) -> tuple[PointBound, arb, arb]:
+        """(the last bound, lower, upper) of D_ε(φ), tight enough to tell D ≤ goal from D > goal.
+
+        Guarantee: lower ≤ D ≤ upper, and upper ≤ goal or lower > goal; else NeedBits or NeedBoxes is raised.
+        """
+        goal_mass = goal * self.mass
+        budget = float(goal_mass.mid()) / 64 or float(self.mass.mid()) * 2.0**-20
+        search = self._search(shift, epsilon, budget)
+        while True:
+            bound, low, high = self._bound(search, budget)
+            if high <= goal or low > goal:
+                self._bounds.setdefault(shift, {})[epsilon] = (low, high)
+                return bound, low, high
+            slack = goal_mass - bound.lower
+            self._require_progress(search, shift, bool(slack.mid() > 8 * slack.rad()))
+            budget = min(float(slack.mid()) / 4, budget / 4)
+
+    def measure(self, shift: Fraction, epsilon: Fraction, tightness: Fraction, floor: arb) -> tuple[PointBound, arb, arb]:
+        """(the last bound, lower, upper) of D_ε(φ) with upper − lower ≤ tightness · upper, or upper ≤ floor."""
+        budget = float((floor * self.mass).mid()) / 64 or float(self.mass.mid()) * 2.0**-20
+        search = self._search(shift, epsilon, budget)
+        while True:
+            bound, low, high = self._bound(search, budget)
+            if high - low <= ball(tightness) * high or high <= floor:
+                self._bounds.setdefault(shift, {})[epsilon] = (low, high)
+                return bound, low, high
+            enough = (bound.upper - bound.lower).rad() * 8 < (ball(tightness) * bound.upper).mid()
+            self._require_progress(search, shift, bool(enough))
+            budget = min(float((ball(tightness) * bound.upper).mid()) / 4, budget / 4)
+
+    def is_at_most(self, shift: Fraction, epsilon: Fraction, goal: arb) -> bool:
+        """Whether D_ε(φ) ≤ goal; False means D_ε(φ) > goal is proved.
+
+        Tries what is known first: D_α is convex and nonincreasing in α = e^ε, so a chord between two kept values of α
+        bounds it between them, and the value at a smaller α bounds it.
+        """
+        known = self._bounds.get(shift, {})
+        if epsilon in known:
+            low, high = known[epsilon]
+            if high <= goal:
+                return True
+            if low > goal:
+                return False
+        below = [e for e in known if e < epsilon]
+        above = [e for e in known if e > epsilon]
+        if below and above:
+            left, right = max(below), min(above)
+            (_, d_left), (_, d_right) = known[left], known[right]
+            # (α_right − α)/(α_right − α_left), divided through by α_right
+            share = (ball(epsilon - right).expm1()) / (ball(left - right).expm1())
+            if d_right + (d_left - d_right) * share <= goal:
+                return True
+        _, _, high = self.evaluate(shift, epsilon, goal)
+        return bool(high <= goal)
+
+
+@dataclass(frozen=True)
+class Peak:
+    """A shift at which D was enclosed from below, and the event that attains it."""
+
+    shift: Fraction
+    index: int | None
+    lower: Fraction
+    event: tuple[Interval, ...]
+
+
+@dataclass(frozen=True)
+class Supremum:
+    """What a search found of sup D: the peak, an upper bound (None where the search did not get that far), and its cost."""
+
+    peak: Peak | None
+    upper: Fraction | None
+    exceeds: bool
+    """The peak's lower bound is above the threshold: refuted."""
+    bits: int
+    boxes: int
+    stopped: str
+    """Why the search ended early; empty where it did not."""
+
+
+@dataclass(frozen=True)
+class Box:
+    """The shifts from i/size to j/size."""
+
+    i: int
+    j: int
+    size: int
+
+    @property
+    def width(self) -> Fraction:
+        return Fraction(self.j - self.i, self.size)
+
+    def halves(self, on_grid: bool) -> tuple[Box, Box]:
+        """Two boxes with a common end."""
+        box = self if on_grid or (self.j - self.i) % 2 == 0 else Box(2 * self.i, 2 * self.j, 2 * self.size)
+        middle = (box.i + box.j) // 2
+        return Box(box.i, middle, box.size), Box(middle, box.j, box.size)
+
+
+class Search:
+    """Branch and bound over the shifts in [0, 1], for one form, ε and threshold."""
+
+    def __init__(
+        self,
+        form: Form,
+        epsilon: Fraction,
+        threshold: Fraction,
+        *,
+        grid: int | None,
+        tightness: Fraction | None,
+        floor: Fraction = Fraction(0),
+        limits: Limits,
+        progress: Callable[[float], None] | None,
+    ) -> None:
+        # f is declared up to a factor: bring the masses that matter near 1, for the floats that guide the search.
+        self.form = form.lifted(Fraction(-round(natural_log(threshold)))) if threshold else form
+        self.epsilon, self.threshold = epsilon, threshold
+        self.grid, self.limits, self.progress = grid, limits, progress
+        self.tightness, self.floor = tightness, floor
+        self.bits = START_BITS
+        self.boxes = 0
+        self.peak: Peak | None = None
+        self.goal = threshold
+        """What is being proved: at most the threshold, less where the peaks seen so far allow a tighter bound."""
+
+    def run(self, proposals: Sequence[Fraction]) -> Supremum:
+        """Decide sup D ≤ threshold, looking first at the proposed shifts."""
+        pending = [Box(0, self.grid or 1, self.grid or 1)]
+        todo = list(proposals)
+        stopped = ""
+        while True:
+            try:
+                with flint.ctx.workprec(self.bits):
+                    done = self._attempt(todo, pending)
+                break
+            except NeedBits:
+                if 2 * self.bits > self.limits.bits:
+                    stopped = f"{self.bits} bits do not resolve it; raise the limit on bits"
+                    done = False
+                    break
+                self.bits *= 2
+            except NeedBoxes as error:
+                stopped, done = f"{error}; raise the limit on boxes", False
+                break
+            except Expired:
+                where = f" in the box of shifts {_span(pending[-1])}" if pending else ""
+                stopped, done = f"the time limit ended the search{where}; raise it", False
+                break
+        exceeds = self.peak is not None and self.peak.lower > self.threshold
+        return Supremum(self.peak, self.goal if done else None, exceeds, self.bits, self.boxes, stopped)
+
+    def _attempt(self, todo: list[Fraction], pending: list[Box]) -> bool:
+        """Work off the lists at the precision in force; True when every shift is bounded by the goal."""
+        points = Points(self.form, self.limits)
+        while todo:
+            if self._look(points, todo[-1]):
+                return False
+            todo.pop()
+        single = [Fraction(1)] if is_log_concave(self.form) else step_shifts(self.form)
+        if single is not None and self.grid is None:
+            return not any(self._look(points, shift) for shift in single)
+        if is_log_concave(self.form):
+            return not self._look(points, Fraction(1))
+        return self._cover(points, pending)
+
+    def _cover(self, points: Points, pending: list[Box]) -> bool:
+        rough = Roughness.of(self.form)
+        while pending:
+            self.limits.check()
+            box = pending[-1]
+            if self._is_bounded(points, rough, box):
+                pending.pop()
+                self.boxes += 1
+                if self.progress is not None:
+                    self.progress(1 - float(sum(other.width for other in pending)))
+                continue
+            if self.boxes + len(pending) > self.limits.boxes or box.size.bit_length() > self.limits.bits:
+                raise NeedBoxes(f"{self.boxes} boxes of shifts were not enough (working on {_span(box)})")
+            if self.grid is not None and box.j - box.i <= 1:
+                # One of the two grid points exceeds the goal: either the claim fails there, or the goal is raised.
+                if any(self._look(points, Fraction(i, box.size)) for i in (box.i, box.j)):
+                    return False
+                continue
+            if self.boxes >= TIGHT_BOXES:
+                self.goal, self.tightness = self.threshold, None  # the verdict comes before the evidence
+            left, right = box.halves(self.grid is not None)
+            if self._look(points, Fraction(left.j, left.size)):
+                return False
+            pending[-1:] = [right, left]
+        return True
+
+    def _look(self, points: Points, shift: Fraction) -> bool:
+        """Enclose D at one shift of the claim; True where it exceeds the threshold. Raises the goal where it must."""
+        if self.peak is not None or self.tightness is None:
+            bound, low, high = points.evaluate(shift, self.epsilon, ball(self.goal))
+        if self.tightness is not None and (self.peak is None or not bool(high <= ball(self.goal))):
+            bound, low, high = points.measure(shift, self.epsilon, self.tightness, ball(self.floor))
+            self.goal = min(self.threshold, max(upper(high), self.floor) * (1 + self.tightness))
+        if self.peak is None or lower(low) > self.peak.lower:
+            index = None if self.grid is None else int(shift * self.grid)
+            self.peak = Peak(shift, index, lower(low), bound.event)
+        if high <= ball(self.threshold):
+            return False
+        if not bool(low > ball(self.threshold)):
+            bound, low, high = points.evaluate(shift, self.epsilon, ball(self.threshold))
+            self.goal = self.threshold
+        return bool(low > ball(self.threshold))
+
+    def _is_bounded(self, points: Points, rough: Roughness, box: Box) -> bool:
+        """Whether D ≤ goal is proved for every shift of the claim in the box."""
+        ends = (Fraction(box.i, box.size), Fraction(box.j, box.size))
+        if self.grid is not None and box.j - box.i <= 1:
+            return all(points.is_at_most(shift, self.epsilon, ball(self.goal)) for shift in ends)
+        lift = rough.lift(box.width)
+        goal = ball(self.goal)
+        if rough.points:
+            goal = goal - rough.upper_charge(self.form, box.width) / points.mass
+        goal = goal * ball(-lift).exp()
+        if not goal > 0:
+            return False
+        return all(points.is_at_most(shift, self.epsilon - lift, goal) for shift in ends)
+
+
+def _span(box: Box) -> str:
+    return f"[{box.i}/{box.size}, {box.j}/{box.size}]·Δ"

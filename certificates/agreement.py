@@ -1,0 +1,278 @@
+"""Step 6 of verification: what a certificate records, against what the re-proof found. (trusted)
+
+Three things can be wrong with a record. It is contradicted by the re-proof; it does not fit the certificate that it
+stands in; or the re-proof, which ended before it or found other evidence, does not confirm it. Each is a Finding with
+the exit code that it means, and no finding at all is the only agreement.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Final
+
+from audit.losses import Losses
+from audit.verdict import Condition, Decision, Enclosure, Limits, Verdict, Witness
+from certificates.figures import as_double, float_losses, scale_of, slack
+from certificates.recheck import is_event, is_shift_of_claim, reaches, witness_figures
+from certificates.schema import Recorded
+from mechanisms.claims import Statement
+from mechanisms.families import ScaledFamily
+from mechanisms.numbers import exact_text
+
+CONTRADICTED: Final = 1
+MALFORMED: Final = 2
+UNCONFIRMED: Final = 3
+
+ENDS: Final = Fraction(1, 10**6)
+"""How far, relatively, an end of an enclosure of D may lie from the re-proof's: libraries differ in their last digits,
+and so do the searches that these guide."""
+NEGLIGIBLE: Final = 2**40
+"""Below this part of the threshold, an enclosure of D is not made tight, and is compared on that scale."""
+LOSS_ENDS: Final = Fraction(1, 10**12)
+FLOATS: Final = Fraction(1, 10**9)
+FLOAT_SCALE: Final = Fraction(1, 10**6)
+SPARE_INTERVALS: Final = 8
+"""A recorded event with many more intervals than the re-proof's is not evaluated: it could be made to take long."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Something recorded that the re-proof does not bear out."""
+
+    exit_code: int
+    text: str
+
+
+@dataclass(frozen=True)
+class Reproof:
+    """What verification found itself, from the statement and, for ``below``, the smaller scale that is recorded."""
+
+    statement: Statement
+    decision: Decision
+    below: Decision | None
+    losses: Losses | None
+    limits: Limits
+
+
+def disagreements(recorded: Recorded, own: Reproof) -> Iterator[Finding]:
+    """Every Finding; none means that all of ``recorded`` agrees with ``own``."""
+    yield from _verdict(recorded, own.decision)
+    yield from _supremum(recorded, own)
+    yield from _conditions(recorded, own)
+    if own.decision.verdict is not Verdict.INCONCLUSIVE:
+        yield from _witness("witness", own.statement, recorded.witness, own.decision.witness, own.limits)
+    yield from _smaller_scale(recorded, own)
+    yield from _losses(recorded, own)
+    yield from _scales(recorded, own.statement)
+
+
+def _contradicted(field: str, recorded: object, own: object) -> Finding:
+    return Finding(CONTRADICTED, f"{field}: the certificate records {show(recorded)}, the re-proof says {show(own)}")
+
+
+def show(value: object) -> str:
+    """A recorded or computed value as it stands in a reason: short, exact where that is short."""
+    if isinstance(value, Enclosure):
+        return f"[{show(value.lower)}, {show(value.upper)}]"
+    if isinstance(value, Verdict):
+        return value.value
+    if isinstance(value, Fraction):
+        text = exact_text(value)
+        return text if len(text) <= 24 else f"{float(value):.17g}" if abs(value) < 10**300 else "a huge number"
+    return "nothing" if value is None else str(value)
+
+
+def _near(recorded: Fraction, own: Fraction, relative: Fraction, scale: Fraction = Fraction(0)) -> bool:
+    return abs(recorded - own) <= relative * max(abs(own), scale)
+
+
+def _ends_near(recorded: Enclosure, own: Enclosure, relative: Fraction, scale: Fraction = Fraction(0)) -> bool:
+    lower = _near(recorded.lower, own.lower, relative, scale)
+    return lower and _near(recorded.upper, own.upper, relative, scale)
+
+
+def _verdict(recorded: Recorded, own: Decision) -> Iterator[Finding]:
+    """An own search that ended early contradicts nothing; it is the claim itself that is inconclusive then."""
+    if own.verdict is not Verdict.INCONCLUSIVE and recorded.verdict is not own.verdict:
+        yield _contradicted("verdict", recorded.verdict, own.verdict)
+
+
+def _supremum(recorded: Recorded, own: Reproof) -> Iterator[Finding]:
+    """sup D, where it is attained, and what is left of the promise."""
+    sup, decision, threshold = recorded.sup_delta, own.decision, own.statement.claim.threshold
+    if decision.verdict is Verdict.INCONCLUSIVE:
+        # Two searches that ended at different places agree as long as both can be right.
+        if sup is not None and decision.sup_delta is not None and not _overlap(sup, decision.sup_delta):
+            yield _contradicted("sup_delta", sup, decision.sup_delta)
+    elif sup is None or decision.sup_delta is None:
+        if sup != decision.sup_delta:
+            yield _contradicted("sup_delta", sup, decision.sup_delta)
+    elif not (
+        _ends_near(sup, decision.sup_delta, ENDS, threshold / NEGLIGIBLE)
+        and _same_side(sup, decision.sup_delta, threshold)
+    ):
+        yield _contradicted("sup_delta", sup, decision.sup_delta)
+    yield from _worst_shift(recorded, own)
+    left = None if sup is None else slack(threshold, sup)
+    if left is None or recorded.slack is None:
+        if left != recorded.slack:
+            yield _contradicted("slack", recorded.slack, left)
+    elif not _ends_near(recorded.slack, left, LOSS_ENDS):
+        yield _contradicted("slack", recorded.slack, left)
+
+
+def _worst_shift(recorded: Recorded, own: Reproof) -> Iterator[Finding]:
+    """The recorded shift must attain the recorded lower end; the re-proof may have found another that does."""
+    shift, sup, found = recorded.worst_shift, recorded.sup_delta, own.decision.worst_shift
+    if own.decision.verdict is Verdict.INCONCLUSIVE or shift is None or sup is None:
+        if shift is not None and not 0 <= shift <= own.statement.mechanism.sensitivity:
+            yield _contradicted("worst_shift", shift, "that it is no shift of the claim")
+        elif own.decision.verdict is not Verdict.INCONCLUSIVE and shift != found:
+            yield _contradicted("worst_shift", shift, found)
+        return
+    if shift == found:
+        return
+    placed = is_shift_of_claim(own.statement, shift, own.limits)
+    attained = placed and reaches(own.statement, shift, sup.lower * (1 - ENDS), own.limits)
+    if attained is None:
+        yield Finding(UNCONFIRMED, f"worst_shift: the limits do not allow to evaluate D at {show(shift)}")
+    elif not attained:
+        yield _contradicted("worst_shift", shift, found)
+
+
+def _overlap(one: Enclosure, other: Enclosure) -> bool:
+    return max(one.lower, other.lower) <= min(one.upper, other.upper)
+
+
+def _same_side(recorded: Enclosure, own: Enclosure, mark: Fraction) -> bool:
+    """Both ends are on the side of ``mark`` where the own ones are: what proved the verdict still proves it."""
+    return (recorded.lower > mark) == (own.lower > mark) and (recorded.upper > mark) == (own.upper > mark)
+
+
+def _conditions(recorded: Recorded, own: Reproof) -> Iterator[Finding]:
+    if own.decision.verdict is Verdict.INCONCLUSIVE:
+        return
+    if len(recorded.conditions) != len(own.decision.conditions):
+        yield _contradicted("conditions", len(recorded.conditions), len(own.decision.conditions))
+        return
+    for number, (theirs, ours) in enumerate(zip(recorded.conditions, own.decision.conditions, strict=True)):
+        if not _condition_agrees(theirs, ours, own.statement.claim.delta):
+            theirs_text, ours_text = (
+                f"{c.name} {c.demand} {show(c.value)} {show(c.verdict)}" for c in (theirs, ours)
+            )
+            yield _contradicted(f"conditions[{number}]", theirs_text, ours_text)
+
+
+def _condition_agrees(theirs: Condition, ours: Condition, delta: Fraction) -> bool:
+    """A condition's quantity can be a small difference of two terms of the size of δ; it is compared on that scale."""
+    same = (theirs.name, theirs.demand, theirs.verdict) == (ours.name, ours.demand, ours.verdict)
+    near = _ends_near(theirs.value, ours.value, ENDS, delta)
+    return same and near and _same_side(theirs.value, ours.value, Fraction(0))
+
+
+def _witness(
+    field: str, statement: Statement, theirs: Witness | None, ours: Witness | None, limits: Limits
+) -> Iterator[Finding]:
+    """The recorded witness itself is evaluated: the re-proof's own need not be the same one."""
+    if theirs is None or ours is None:
+        if theirs != ours:
+            yield _contradicted(field, *("a witness" if witness else None for witness in (theirs, ours)))
+        return
+    if theirs.probability_shifted.lower <= theirs.bound.upper:
+        yield Finding(CONTRADICTED, f"{field}: its own figures do not prove P(A − φ) > e^ε P(A) + threshold")
+        return
+    if not is_event(theirs.event):
+        yield Finding(CONTRADICTED, f"{field}.event: not disjoint intervals in order")
+        return
+    if not _is_placed(statement, theirs, ours):
+        yield Finding(CONTRADICTED, f"{field}.shift: {show(theirs.shift)} is no shift of the claim")
+        return
+    figures = None
+    if len(theirs.event) <= 2 * len(ours.event) + SPARE_INTERVALS:
+        figures = witness_figures(statement, theirs, limits)
+    if figures is None:
+        yield Finding(UNCONFIRMED, f"{field}: the limits do not allow to evaluate it")
+        return
+    for name, own in zip(("probability_shifted", "bound"), figures, strict=True):
+        if not _ends_near(getattr(theirs, name), own, ENDS):
+            yield _contradicted(f"{field}.{name}", getattr(theirs, name), own)
+    if figures[0].lower <= figures[1].upper:
+        yield Finding(CONTRADICTED, f"{field}: it does not refute the claim")
+
+
+def _is_placed(statement: Statement, theirs: Witness, ours: Witness) -> bool:
+    """Whether the witness is at a shift that the claim speaks of; the size of a grid is the statement's own."""
+    sensitivity = statement.mechanism.sensitivity
+    if ours.grid_size is None or theirs.grid_index is None:
+        return 0 <= theirs.shift <= sensitivity and theirs.grid_index == ours.grid_index and theirs.grid_size is None
+    on_grid = theirs.grid_size == ours.grid_size and 0 <= theirs.grid_index <= ours.grid_size
+    return on_grid and theirs.shift == sensitivity * theirs.grid_index / ours.grid_size
+
+
+def _smaller_scale(recorded: Recorded, own: Reproof) -> Iterator[Finding]:
+    """The scale below σ for which the claim is recorded to fail."""
+    field, scale, sigma = "refuted_below", recorded.refuted_below, scale_of(own.statement.mechanism)
+    if scale is None:
+        if recorded.refutation is not None:
+            yield Finding(CONTRADICTED, "refutation: a witness is recorded, but no scale that it refutes")
+    elif sigma is None or not 0 < scale < sigma or own.below is None:
+        yield Finding(CONTRADICTED, f"{field}: {show(scale)} is no scale below the mechanism's own, {show(sigma)}")
+    elif own.below.verdict is Verdict.INCONCLUSIVE:
+        yield Finding(UNCONFIRMED, f"{field}: at {show(scale)} the re-proof is inconclusive ({own.below.reason})")
+    elif own.below.verdict is Verdict.VERIFIED:
+        yield _contradicted(field, scale, "that the claim holds there")
+    elif recorded.refutation is not None:
+        smaller = below(own.statement, recorded)
+        assert smaller is not None
+        yield from _witness("refutation", smaller, recorded.refutation, own.below.witness, own.limits)
+
+
+def below(statement: Statement, recorded: Recorded) -> Statement | None:
+    """The same statement at the smaller scale that is recorded; None where there is none, or it is none."""
+    mechanism, scale = statement.mechanism, recorded.refuted_below
+    if scale is None or not isinstance(mechanism, ScaledFamily) or not 0 < scale < mechanism.sigma:
+        return None
+    return Statement(mechanism.with_sigma(scale), statement.claim)
+
+
+def _losses(recorded: Recorded, own: Reproof) -> Iterator[Finding]:
+    if own.losses is None:
+        yield Finding(UNCONFIRMED, "losses: the limits do not allow to enclose them")
+        return
+    floats = float_losses(own.statement.mechanism)
+    for name, value in zip(("l1", "l2"), floats, strict=True):
+        theirs, ours = getattr(recorded, name), getattr(own.losses, name)
+        if not _ends_near(theirs, ours, LOSS_ENDS):
+            yield _contradicted(f"losses.{name}", theirs, ours)
+        yield from _float(f"float_figures.{name}", getattr(recorded, f"float_{name}"), value)
+
+
+def _float(field: str, theirs: Fraction | None, ours: float | None) -> Iterator[Finding]:
+    if theirs is None or ours is None:
+        if theirs is not None or ours is not None:
+            yield _contradicted(field, theirs, ours)
+    elif not _near(theirs, Fraction(ours), FLOATS):
+        yield _contradicted(field, theirs, ours)
+
+
+def _scales(recorded: Recorded, statement: Statement) -> Iterator[Finding]:
+    """The spellings of σ, and the float scale: the tight one lies between what is refuted and what is verified."""
+    sigma = scale_of(statement.mechanism)
+    double = as_double(sigma)
+    for name, theirs, ours in (
+        ("sigma", recorded.sigma, None if double is None else sigma),
+        ("sigma_decimal", recorded.sigma_decimal, None if double is None else Fraction(repr(double))),
+    ):
+        if theirs == ours:
+            continue
+        # Another spelling of nearly the same number is a slip of the file; another number is a false record.
+        slip = theirs is not None and sigma is not None and _near(theirs, sigma, FLOATS)
+        text = f"scales.{name}: the certificate records {show(theirs)}, the statement names {show(sigma)}"
+        yield Finding(MALFORMED if slip else CONTRADICTED, text)
+    tight = recorded.float_sigma
+    if tight is None:
+        return
+    if sigma is None or tight > sigma * (1 + FLOAT_SCALE) or tight < (recorded.refuted_below or 0) * (1 - FLOAT_SCALE):
+        yield _contradicted("scales.float_sigma", tight, "that it is not the tight scale")

@@ -1,0 +1,139 @@
+"""Where results, progress and errors go. Every error is one line, or one JSON object, and an exit code."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import click
+
+from mechanisms.numbers import InputError
+
+UNUSABLE: Final = 2
+"""Exit code of unusable arguments or malformed input."""
+INTERRUPTED: Final = 130
+MAX_MESSAGE: Final = 500
+"""Characters of an error that are shown: names of fields in hostile input can be megabytes long."""
+
+
+def write(text: str, *, err: bool = False) -> None:
+    """Text to a standard stream, without control characters. A reader that went away is no error."""
+    stream = sys.stderr if err else sys.stdout
+    encoding = stream.encoding or "utf-8"
+    shown = "".join(character if character.isprintable() or character == "\n" else "\ufffd" for character in text)
+    try:
+        click.echo(shown.encode(encoding, "replace").decode(encoding), file=stream)
+    except OSError as error:
+        # What is left in the buffer would be written again when Python ends, and fail again.
+        with contextlib.suppress(OSError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+        if not isinstance(error, BrokenPipeError):
+            raise InputError("output", error.strerror or "an error", "a place that can be written to") from None
+
+
+@dataclass(frozen=True)
+class Console:
+    """Where results go: to people or to a script."""
+
+    as_json: bool
+    quiet: bool
+
+    def result(self, document: dict[str, Any], text: str) -> None:
+        """The result of a command."""
+        if self.as_json:
+            write(json.dumps(document))
+        else:
+            self.say(text)
+
+    def say(self, text: str) -> None:
+        """A line for people."""
+        if not self.as_json and not self.quiet:
+            write(text)
+
+    @contextlib.contextmanager
+    def progress(self, label: str) -> Iterator[Callable[[float], None] | None]:
+        """A bar on standard error where that is a terminal; what it yields takes a share in [0, 1]."""
+        if self.quiet or not sys.stderr.isatty():
+            yield None
+            return
+        with click.progressbar(length=1000, label=label, file=sys.stderr, show_eta=False) as bar:
+            yield lambda share: bar.update(max(0, min(1000, int(1000 * share)) - bar.pos))
+
+
+def _report(where: str, error: str, as_json: bool) -> None:
+    """One error: a line on standard error, or an object on standard output."""
+    where, error = (" ".join(text.split()) for text in (where, error))
+    where, error = (text if len(text) <= MAX_MESSAGE else f"{text[:MAX_MESSAGE]}…" for text in (where, error))
+    if as_json:
+        write(json.dumps({"error": error, "where": where}))
+    else:
+        write(": ".join(part for part in ("audit", where.removeprefix("audit").strip(), error) if part), err=True)
+
+
+def _report_exception(error: Exception, as_json: bool) -> int:
+    """Report it; the exit code."""
+    if isinstance(error, click.exceptions.NoArgsIsHelpError):
+        error.show()
+    elif isinstance(error, click.Abort):
+        _report("", "interrupted", as_json)
+        return INTERRUPTED
+    elif isinstance(error, click.ClickException):
+        context = getattr(error, "ctx", None)
+        parameter = getattr(error, "param", None)
+        where = _name(parameter) if parameter else context.command_path if context else ""
+        _report(where, error.format_message(), as_json)
+    elif isinstance(error, InputError):
+        _report(error.where, str(error).removeprefix(f"{error.where}: "), as_json)
+    elif isinstance(error, OSError):
+        _report(str(error.filename or "system"), error.strerror or "an error", as_json)
+    return UNUSABLE
+
+
+def _name(parameter: click.Parameter) -> str:
+    """As the user knows it: --epsilon, SPEC."""
+    return parameter.human_readable_name if isinstance(parameter, click.Argument) else max(parameter.opts, key=len)
+
+
+def show_version(context: click.Context, _: click.Parameter, wanted: bool) -> None:
+    """Callback of --version."""
+    if wanted:
+        from importlib.metadata import PackageNotFoundError, version
+
+        try:
+            write(f"audit, of sigmacert {version('sigmacert')}")
+        except PackageNotFoundError:
+            write("audit, of sigmacert (not installed)")
+        context.exit()
+
+
+class Program(click.Group):
+    """The group of commands, with one way to report every error of theirs."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run a command; an interrupt becomes click's."""
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            raise click.Abort from None
+
+    def main(
+        self,
+        args: Sequence[str] | None = None,
+        prog_name: str | None = None,
+        complete_var: str | None = None,
+        standalone_mode: bool = True,
+        **extra: Any,
+    ) -> Any:
+        """Parse, run, exit."""
+        if not standalone_mode:
+            return super().main(args, prog_name, complete_var, False, **extra)
+        try:
+            code = super().main(args, prog_name or "audit", complete_var, False, **extra)
+        except (click.ClickException, click.Abort, InputError, OSError) as error:
+            code = _report_exception(error, "--json" in (sys.argv[1:] if args is None else args))
+        sys.exit(code)

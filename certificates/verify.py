@@ -1,0 +1,158 @@
+"""Verification of a certificate: nothing in it is believed but what it claims. (trusted)
+
+ 1. Read: strict JSON (certificates.canonical), of bounded size and depth.
+ 2. Schema: every field, no other; every number exact (certificates.schema).
+ 3. Statement: the mechanism and the claim, read as from any other file (mechanisms.claims).
+ 4. Signatures: of the RFC 8785 bytes of ``signed``, by keys of the trust store. ``trusted`` where at least one key of
+    the store has signed and no signature under the name of such a key fails; ``invalid`` where one fails; ``untrusted``
+    where no key of the store is named; ``missing`` where there is no signature. The key decides the algorithm.
+ 5. Re-proof: audit.decide on the statement alone, also where the signature is bad; and on the statement at the smaller
+    scale, where one is recorded for which the claim fails.
+ 6. Agreement: all that is recorded, against the re-proof (certificates.agreement). The time of issue, the tool, the
+    numbers of bits and boxes and the two lines of prose (reason, note) say how the certificate came about; there is
+    nothing to check them against, and the signature alone vouches for them.
+ 7. Result: 1 the claim is refuted, or a record contradicted; 4 the signature does not count; 2 malformed;
+    3 inconclusive; 0 verified; the first that applies. A certificate that is unusable at step 1, 2 or 3 is malformed
+    and ends there.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Final, Literal
+
+from audit.decide import decide
+from audit.losses import Losses, enclose_losses
+from audit.verdict import Limits, Verdict
+from certificates.agreement import CONTRADICTED, MALFORMED, UNCONFIRMED, Finding, Reproof, below, disagreements, show
+from certificates.canonical import canonical_bytes, strict_json
+from certificates.figures import as_double, scale_of
+from certificates.schema import CertificateRecord, SignatureRecord, convert, read_recorded
+from certificates.trust import TrustStore
+from mechanisms.claims import Statement, read_statement
+from mechanisms.numbers import InputError
+
+SignatureStatus = Literal["trusted", "untrusted", "invalid", "missing"]
+Progress = Callable[[float], None]
+
+VERIFIED: Final = 0
+LOSS_BITS: Final = 192
+BAD_SIGNATURE: Final = 4
+PRECEDENCE: Final = (CONTRADICTED, BAD_SIGNATURE, MALFORMED, UNCONFIRMED)
+MAX_FINDINGS: Final = 3
+
+_SIGNATURE_REASONS: Final = {
+    "untrusted": "signed by no key that you trust",
+    "invalid": "a signature under the name of a trusted key does not verify",
+    "missing": "not signed",
+}
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What verification says of one certificate. Only exit code 0 is a pass."""
+
+    verdict: str | None
+    """The re-proof's verdict on the claim; None where the certificate is unusable."""
+    signature: SignatureStatus | None
+    exit_code: int
+    reason: str
+    """One line: everything that stands against the certificate, or what is proved."""
+    statement: Statement | None
+
+
+def verify_certificate(
+    data: bytes, trust: TrustStore, limits: Limits | None = None, progress: Progress | None = None
+) -> Outcome:
+    """The outcome for a certificate's bytes. Bad data is an outcome (exit code 2), never an exception."""
+    limits = limits or Limits()
+    try:
+        # 1. Read.
+        document = strict_json(data, "certificate")
+        # 2. Schema.
+        record = convert(document, CertificateRecord)
+        recorded = read_recorded(record.signed)
+        # 3. Statement.
+        statement = read_statement(document["signed"]["statement"], "signed.statement")
+    except InputError as error:
+        return Outcome(None, None, MALFORMED, str(error), None)
+    # 4. Signatures.
+    signature = signature_status(canonical_bytes(document["signed"]), record.signatures, trust)
+    # 5. Re-proof.
+    smaller = below(statement, recorded)
+    share = 1.0 if smaller is None else 0.5
+    try:
+        decision = decide(statement, limits, _part(progress, 0.0, share))
+        refutation = None if smaller is None else decide(smaller, limits, _part(progress, share, 1.0))
+        losses = _enclose_losses(statement, limits)
+    except InputError as error:
+        # A statement that reads well, and cannot be decided at all.
+        code = MALFORMED if signature == "trusted" else BAD_SIGNATURE
+        return Outcome(None, signature, code, str(error), statement)
+    # 6. Agreement.
+    findings = list(disagreements(recorded, Reproof(statement, decision, refutation, losses, limits)))
+    # 7. Result.
+    if signature != "trusted":
+        findings.append(Finding(BAD_SIGNATURE, _SIGNATURE_REASONS[signature]))
+    if decision.verdict is Verdict.REFUTED:
+        findings.insert(0, Finding(CONTRADICTED, f"refuted: {decision.reason}"))
+    elif decision.verdict is not Verdict.VERIFIED:
+        findings.insert(0, Finding(UNCONFIRMED, f"inconclusive: {decision.reason}"))
+    code = _first(finding.exit_code for finding in findings)
+    reason = _line(findings) if findings else f"{decision.reason}{_optimality(statement, smaller)}"
+    return Outcome(decision.verdict.value, signature, code, reason, statement)
+
+
+def signature_status(message: bytes, signatures: Iterable[SignatureRecord], trust: TrustStore) -> SignatureStatus:
+    """Step 4. A key identifier in the file only chooses among the trusted keys; theirs are computed from the keys."""
+    status: SignatureStatus = "missing"
+    for signature in signatures:
+        trusted = trust.lookup(signature.keyid)
+        if trusted is None:
+            status = "untrusted" if status == "missing" else status
+        elif not trusted.key.verifies(signature.sig, message):
+            return "invalid"
+        else:
+            status = "trusted"
+    return status
+
+
+def _enclose_losses(statement: Statement, limits: Limits) -> Losses | None:
+    """With more bits until the enclosures are finite; None where the limits end that first."""
+    bits = LOSS_BITS
+    while bits <= max(limits.bits, LOSS_BITS) and not limits.expired():
+        try:
+            return enclose_losses(statement.mechanism, bits)
+        except ValueError:
+            bits *= 2
+    return None
+
+
+def _optimality(statement: Statement, smaller: Statement | None) -> str:
+    """What the refuted scale says of the certified one."""
+    if smaller is None:
+        return ""
+    scale, sigma = scale_of(smaller.mechanism), as_double(scale_of(statement.mechanism))
+    if sigma is not None and scale == Fraction(math.nextafter(sigma, 0.0)):
+        return "; at the next smaller double the claim is refuted"
+    return f"; at the scale {show(scale)} the claim is refuted"
+
+
+def _part(progress: Progress | None, start: float, end: float) -> Progress | None:
+    return None if progress is None else lambda share: progress(start + (end - start) * share)
+
+
+def _first(codes: Iterable[int]) -> int:
+    """The exit code that comes first in precedence; no code at all is a pass."""
+    return min(codes, key=PRECEDENCE.index, default=VERIFIED)
+
+
+def _line(findings: list[Finding]) -> str:
+    """What decided the exit code comes first; the rest is counted."""
+    ordered = sorted(findings, key=lambda finding: PRECEDENCE.index(finding.exit_code))
+    more = len(ordered) - MAX_FINDINGS
+    texts = [finding.text for finding in ordered[:MAX_FINDINGS]] + ([f"and {more} more"] if more > 0 else [])
+    return "; ".join(texts)

@@ -1,0 +1,245 @@
+"""The hockey-stick divergence D(φ) in float64: sign changes, values, and its local maxima over the shifts in [0, Δ].
+
+D(φ) = ∫ max( f(x+φ) − e^ε f(x), 0 ) dx, f the normalised density. Float code proposes, it never decides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mechanisms.arithmetic import FLOAT
+from mechanisms.difference import Stretch, difference
+from mechanisms.form import Form
+from mechanisms.lines import Line, LineSum
+from mechanisms.log_ratio import CANCELLED, Floats, LogRatio, Rows, positive_runs
+from mechanisms.numbers import nearest_float
+from mechanisms.shifts import Scan, rises_with_shift
+
+ROUGH = 1e-6
+"""Error of a sign change, in scale lengths, that a scan accepts: D feels its square."""
+_LARGEST_C = Fraction(10) ** 280
+
+
+def positive_intervals(stretches: Sequence[Stretch]) -> Floats:
+    """The intervals on which positive > negative, in order, as an array of shape (n, 2); ends may be ±∞.
+
+    Sign changes are good to a few units in the last place where the two sums are well resolved in float64; touching
+    intervals of neighbouring stretches are one.
+    """
+    found: list[tuple[float, float]] = []
+    with np.errstate(all="ignore"):
+        for stretch in stretches:
+            for a, b in _intervals(stretch):
+                if found and found[-1][1] == a:
+                    found[-1] = (found[-1][0], b)
+                elif b > a:
+                    found.append((a, b))
+    return np.array(found, dtype=np.float64).reshape(-1, 2)
+
+
+def _ends(stretch: Stretch) -> tuple[float, float]:
+    start = -np.inf if stretch.start is None else nearest_float(stretch.start)
+    return start, np.inf if stretch.stop is None else nearest_float(stretch.stop)
+
+
+def _intervals(stretch: Stretch) -> list[tuple[float, float]]:
+    start, stop = _ends(stretch)
+    if not stretch.positive.lines:
+        return []
+    if not stretch.negative.lines:
+        return [(start, stop)]
+    ratio = LogRatio(_tamed(stretch.positive), _tamed(stretch.negative))
+    zero = np.zeros(1)
+    _, a, b = positive_runs(ratio, Rows(np.array([start]), np.array([stop]), zero, zero))
+    return list(zip(a.tolist(), b.tolist(), strict=True))
+
+
+def _tamed(lines: LineSum) -> LineSum:
+    """The same sum, narrow components made wide enough for float64 where they are not (σ far below 10⁻¹⁴⁰ Δ)."""
+    if lines.c <= _LARGEST_C:
+        return lines
+    moved = []
+    for line in lines.lines:
+        middle = line.slope / (2 * lines.c)
+        extra = (lines.c - _LARGEST_C) * middle**2
+        moved.append(Line(tuple((w, a + extra) for w, a in line.terms), 2 * _LARGEST_C * middle))
+    return LineSum(_LARGEST_C, tuple(moved))
+
+
+def float_divergence(form: Form, shift: Fraction, epsilon: Fraction) -> float:
+    """D(φ) of the normalised density at φ = ``shift``, equal exponentials cancelled exactly before anything is a float."""
+    return divergence_and_slope(form, shift, epsilon)[0]
+
+
+def divergence_and_slope(form: Form, shift: Fraction, epsilon: Fraction) -> tuple[float, float]:
+    """(D(φ), dD/dφ); the derivative by the envelope theorem, Σ f(b+φ) − f(a+φ) over the intervals [a, b] with R > 0."""
+    value = slope = 0.0
+    phi, moving = nearest_float(shift), {nearest_float(p.stop - shift) for p in form.whole_line if p.stop is not None}
+    with np.errstate(all="ignore"):
+        mass = float(form.mass(FLOAT))
+        for stretch in difference(form, shift, epsilon):
+            for a, b in _intervals(stretch):
+                value += float(_mass(stretch, a, b))
+                for end, sign in ((b, 1.0), (a, -1.0)):
+                    if np.isfinite(end):
+                        inside = end - sign * 4 * np.spacing(max(abs(end), abs(end + phi)))
+                        density = form.density(inside + phi) - _jump(stretch, end, moving) / mass
+                        slope += sign * density
+        return value / mass, slope
+
+
+def _mass(stretch: Stretch, a: float, b: float) -> float:
+    ends = np.array([a]), np.array([b])
+    positive = stretch.positive.moments(*ends, 0, FLOAT)[0]
+    negative = stretch.negative.moments(*ends, 0, FLOAT)[0]
+    zero = np.zeros(1)
+    if stretch.negative.lines and (positive - negative)[0] < CANCELLED * positive[0]:
+        ratio = LogRatio(stretch.positive, stretch.negative)
+        return float(ratio.integral(*ends, zero, zero, positive - negative)[0])
+    return float((positive - negative)[0])
+
+
+def _jump(stretch: Stretch, end: float, moving: set[float]) -> float:
+    """Where the interval ends because f(x + φ) jumps, the integrand there: the end moves against φ."""
+    if end not in moving:
+        return 0.0
+    x = np.array([end])
+    return float((stretch.positive.value(x, FLOAT) - stretch.negative.value(x, FLOAT))[0])
+
+
+@dataclass(frozen=True)
+class _Overlap:
+    """Two pieces of the form: x + φ in the one, x in the other. Ends as floats, ±∞ allowed."""
+
+    there: LineSum
+    here: LineSum
+    there_ends: tuple[float, float]
+    here_ends: tuple[float, float]
+    ratio: LogRatio | None
+
+
+class Curve:
+    """D, D′ and D″ as functions of φ, for one form and one ε, vectorised over φ. For 0 ≤ φ < 1, not exactly 1.
+
+    At φ = 1 exactly, where exponentials cancel, ``divergence_and_slope`` is the one to ask.
+    """
+
+    def __init__(self, form: Form, epsilon: Fraction) -> None:
+        self.form, self.epsilon = form, epsilon
+        with np.errstate(all="ignore"):
+            self.mass = float(form.mass(FLOAT))
+        pieces = form.whole_line
+        ends = [_float_ends(piece.start, piece.stop) for piece in pieces]
+        lifted = [piece.sum.lifted(epsilon) for piece in pieces]
+        self._overlaps = []
+        for there, there_ends in zip(pieces, ends, strict=True):
+            for here, here_ends in zip(lifted, ends, strict=True):
+                if there.sum.lines and there_ends[0] - 1 < here_ends[1] and here_ends[0] < there_ends[1]:
+                    ratio = LogRatio(_tamed(there.sum), _tamed(here), 1.0) if here.lines else None
+                    self._overlaps.append(_Overlap(there.sum, here, there_ends, here_ends, ratio))
+
+    def at(self, shift: Floats, level: Floats | None = None, precise: bool = True) -> tuple[Floats, Floats, Floats]:
+        """(D, D′, D″) at each shift, of ε + level in place of ε. D″ leaves out what comes from jumps and kinks of f.
+
+        ``precise``: D to about 11 digits where positive and negative masses nearly cancel, else to about 7.
+        """
+        level = np.zeros_like(shift) if level is None else level
+        slope, curvature = np.zeros_like(shift), np.zeros_like(shift)
+        with np.errstate(all="ignore"):
+            found = self._runs(shift, level, precise)
+            value = self._total(found, len(shift), 1e4 if precise else 1e8)
+            for runs in found:
+                self._add_slopes(slope, curvature, runs)
+            return value / self.mass, slope / self.mass, curvature / self.mass
+
+    def _runs(self, shift: Floats, level: Floats, precise: bool) -> list[_Runs]:
+        found = []
+        for overlap in self._overlaps:
+            moving = overlap.there_ends[0] - shift, overlap.there_ends[1] - shift
+            start, stop = np.maximum(moving[0], overlap.here_ends[0]), np.minimum(moving[1], overlap.here_ends[1])
+            some = np.flatnonzero(start < stop)
+            if not len(some):
+                continue
+            rows = Rows(start[some], stop[some], shift[some], level[some])
+            if overlap.ratio is None:
+                row, a, b = np.arange(len(some)), rows.start, rows.stop
+            else:
+                row, a, b = positive_runs(overlap.ratio, rows, 0.0 if precise else ROUGH)
+            bounds = [
+                (end, sign, end == fixed[row], end == move[some][row])
+                for end, sign, fixed, move in ((a, -1.0, rows.start, moving[0]), (b, 1.0, rows.stop, moving[1]))
+            ]
+            found.append(_Runs(overlap, some[row], bounds, rows.shift[row], rows.level[row]))
+        return found
+
+    @staticmethod
+    def _total(found: list[_Runs], count: int, tolerated: float) -> Floats:
+        """Σ of positive − negative mass for each shift, integrated anew where it cancels more than is tolerated."""
+        masses = []
+        for runs in found:
+            a, b = (bound[0] for bound in runs.bounds)
+            positive = runs.overlap.there.moments(a + runs.shift, b + runs.shift, 0, FLOAT)[0]
+            masses.append((positive, positive - np.exp(runs.level) * runs.overlap.here.moments(a, b, 0, FLOAT)[0]))
+        total = sum((np.bincount(runs.owner, m[1], count) for runs, m in zip(found, masses, strict=True)), np.zeros(count))
+        for runs, (positive, mass) in zip(found, masses, strict=True):
+            lost = (positive > tolerated * total[runs.owner]) & (mass < CANCELLED * positive)
+            if runs.overlap.ratio is not None and lost.any():
+                a, b = (bound[0][lost] for bound in runs.bounds)
+                better = runs.overlap.ratio.integral(a, b, runs.shift[lost], runs.level[lost], mass[lost])
+                total += np.bincount(runs.owner[lost], better - mass[lost], count)
+        return total
+
+    @staticmethod
+    def _add_slopes(slope: Floats, curvature: Floats, runs: _Runs) -> None:
+        overlap = runs.overlap
+        for end, sign, fixed, moving in runs.bounds:
+            finite = np.isfinite(end)
+            x, phi, owner = end[finite], runs.shift[finite], runs.owner[finite]
+            jumps = (fixed & moving)[finite]
+            if overlap.ratio is None:
+                density = overlap.there.value(x + phi, FLOAT)
+                slope += sign * np.bincount(owner, np.where(jumps, 0.0, density), len(slope))
+                continue
+            log_there, score_there = overlap.ratio.over.log_and_score(x + phi)
+            log_here, score_here = overlap.ratio.under.log_and_score(x)
+            density, here = np.exp(log_there), np.exp(log_here + runs.level[finite])
+            slope += sign * np.bincount(owner, np.where(jumps, here, density), len(slope))
+            bend = -density * score_there * score_here / (score_there - score_here)
+            root = ~fixed[finite] & np.isfinite(bend)
+            curvature += sign * np.bincount(owner[root], bend[root], len(slope))
+
+
+@dataclass(frozen=True)
+class _Runs:
+    """Intervals with R > 0 of one overlap, for many shifts: which shift each belongs to, and for the lower and the upper
+    end: its x, its sign in D′, whether it is the end of the stretch, and whether that end moves with φ."""
+
+    overlap: _Overlap
+    owner: NDArray[np.intp]
+    bounds: list[tuple[Floats, float, NDArray[np.bool_], NDArray[np.bool_]]]
+    shift: Floats
+    level: Floats
+
+
+def _float_ends(start: Fraction | None, stop: Fraction | None) -> tuple[float, float]:
+    return -np.inf if start is None else nearest_float(start), np.inf if stop is None else nearest_float(stop)
+
+
+def local_maxima(form: Form, epsilon: Fraction, seeds: Sequence[float] = ()) -> list[tuple[float, float]]:
+    """(φ, D(φ)) of the local maxima of D over [0, 1], largest D first; φ = 1 is always among them.
+
+    ``form`` is in units of Δ. ``seeds`` are shifts that are looked at besides the scan's own.
+    """
+    last, slope = divergence_and_slope(form, Fraction(1), epsilon)
+    found = [(1.0, last)]
+    if not rises_with_shift(form):
+        scan = Scan(Curve(form, epsilon), last, slope)
+        scan.add(np.array([seed for seed in seeds if 0 < seed < 1]))
+        scan.run()
+        found += scan.maxima()
+    return sorted(found, key=lambda pair: -pair[1])

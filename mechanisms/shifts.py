@@ -1,0 +1,157 @@
+"""The scan for the local maxima of D(φ) over 0 ≤ φ ≤ 1, in float64: no narrow peak that matters is stepped over.
+
+For f = e^(−c x²) E(x) with log E convex, and κ = e^(c w²/4), D_α between two shifts a distance w apart is at most
+κ max(D_{α/κ}) at the two (α = e^ε; the inequality of arithmetic and geometric means). The scan halves every box that this
+does not bound by the best value found or nearly by its own ends. Peaks crowd near φ = 1, where boxes shrink geometrically.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mechanisms.form import Form
+from mechanisms.log_ratio import Floats
+
+RESOLVED = 1e-2
+"""A box is left alone where D in it is at most this share above D at its ends."""
+MAX_ROUNDS = 60
+MAX_NODES = 2000
+LEAST_DISTANCE = 2.0**-50
+"""Nearest that a node other than 1 comes to φ = 1."""
+
+
+class CurveLike(Protocol):
+    """What the scan needs of mechanisms.divergence.Curve."""
+
+    form: Form
+
+    def at(self, shift: Floats, level: Floats | None = None, precise: bool = True) -> tuple[Floats, Floats, Floats]:
+        """(D, D′, D″) at each shift, of ε + level in place of ε."""
+
+
+def rises_with_shift(form: Form) -> bool:
+    """Whether f is log-concave for a plain reason (one line a piece, joined with falling slopes): then sup D = D(1)."""
+    pieces = form.pieces
+    if any(len(piece.sum.lines) != 1 or piece.sum.lines[0].terms[0][0] != pieces[0].sum.lines[0].terms[0][0]
+           or len(piece.sum.lines[0].terms) != 1 for piece in pieces):
+        return False
+    if pieces[0].sum.lines[0].slope > 0:
+        return False
+    for left, right in zip(pieces, pieces[1:], strict=False):
+        x = left.stop
+        assert x is not None
+        (a, b, c), (a2, b2, c2) = ((p.sum.lines[0].terms[0][1], p.sum.lines[0].slope, p.sum.c) for p in (left, right))
+        if a + b * x - c * x * x != a2 + b2 * x - c2 * x * x or b - 2 * c * x < b2 - 2 * c2 * x:
+            return False
+    return True
+
+
+def roughness(form: Form) -> float | None:
+    """The c of e^(−c x²) E(x), log E convex on the line; None where the form does not show one."""
+    piece = form.pieces[0]
+    if len(form.pieces) > 1 or piece.stop is not None or not piece.sum.c:
+        return None
+    with np.errstate(all="ignore"):
+        from mechanisms.arithmetic import FLOAT
+
+        rising = float(piece.sum.score(np.zeros(1), FLOAT)[0]) >= 0
+        return float(piece.sum.parameters(FLOAT)[2]) if rising or len(form.whole_line) == 1 else None
+
+
+class Scan:
+    """D and D′ at nodes in [0, 1], refined where a maximum may be; ``last`` and ``slope`` are D(1) and D′(1)."""
+
+    def __init__(self, curve: CurveLike, last: float, slope: float) -> None:
+        self.curve = curve
+        self.c = roughness(curve.form)
+        self.phi = np.array([0.0, 1.0])
+        self.value = np.array([0.0, last])
+        self.slope = np.array([0.0, slope])
+        self.bound = np.array([np.inf])
+        """Of D in each box between neighbouring nodes."""
+
+    def add(self, shifts: Floats) -> None:
+        """Evaluates D at more shifts and bounds the new boxes; shifts out of (0, 1) or there already are left out."""
+        shifts = np.setdiff1d(shifts[(shifts > 0) & (shifts < 1)], self.phi)
+        if not len(shifts):
+            return
+        phi = np.union1d(self.phi, shifts)
+        old, new = np.isin(phi, self.phi), np.isin(phi, shifts)
+        value, slope, bound = np.empty_like(phi), np.empty_like(phi), np.full(len(phi) - 1, np.inf)
+        value[old], slope[old] = self.value, self.slope
+        kept = old[:-1] & old[1:]
+        bound[kept] = self.bound[(np.cumsum(old) - 1)[:-1][kept]]
+        fresh = np.flatnonzero(~kept) if self.c is not None else np.array([], dtype=np.intp)
+        log_kappa = (self.c or 0.0) * np.diff(phi)[fresh] ** 2 / 4
+        asked = np.concatenate(
+            [
+                np.stack([shifts, np.zeros_like(shifts)], axis=1),
+                np.stack([phi[fresh], -log_kappa], axis=1),
+                np.stack([phi[fresh + 1], -log_kappa], axis=1),
+            ]
+        )
+        rows, back = np.unique(asked, axis=0, return_inverse=True)
+        values, slopes, _ = self.curve.at(rows[:, 0], rows[:, 1], precise=False)
+        answers, back = values[back.ravel()], back.ravel()
+        count = len(shifts)
+        value[new], slope[new] = answers[:count], slopes[back[:count]]
+        bound[fresh] = np.exp(log_kappa) * answers[count:].reshape(2, -1).max(axis=0) if len(fresh) else 0.0
+        self.phi, self.value, self.slope, self.bound = phi, value, slope, bound
+
+    def run(self) -> None:
+        """Adds nodes until every box is resolved, or the limits are reached."""
+        depth = 12 if self.c is not None else 40
+        self.add(np.concatenate([np.arange(1, 16) / 16, 1 - 2.0 ** -np.arange(5, depth)]))
+        if self.c is None:
+            self._coincidences()
+            return
+        for _ in range(MAX_ROUNDS):
+            ends = np.maximum(self.value[:-1], self.value[1:])
+            best = float(self.value.max())
+            inner = self._inner(np.flatnonzero((self.bound > best) & (self.bound > ends * (1 + RESOLVED))))
+            if not len(inner) or len(self.phi) > MAX_NODES:
+                return
+            self.add(inner)
+
+    def _inner(self, boxes: NDArray[np.intp]) -> Floats:
+        """Where to split: evenly, nearer to 1 geometrically; a few boxes in four, many in two."""
+        near, far = 1 - self.phi[boxes + 1], 1 - self.phi[boxes]
+        shares = np.array([[0.25], [0.5], [0.75]] if len(boxes) <= 2 else [[0.5]])
+        inside = np.where(far > 2 * near, near ** (1 - shares) * far**shares, near + shares * (far - near))
+        distance = np.where(near == 0, far / 8, inside)
+        keep = (distance >= LEAST_DISTANCE) & (distance > near) & (distance < far)
+        return 1 - distance[keep]
+
+    def _coincidences(self) -> None:
+        """For forms of several pieces: the shifts at which two ends of pieces meet, and points between them."""
+        breaks = np.array([float(p.stop) for p in self.curve.form.whole_line if p.stop is not None])
+        meets = np.unique(np.abs(breaks[:, None] - breaks[None, :]).ravel())
+        meets = np.concatenate([[0.0], meets[(meets > 0) & (meets < 1)][:200], [1.0]])
+        between = meets[:-1, None] + np.diff(meets)[:, None] * (np.arange(1, 8) / 8)
+        self.add(np.concatenate([meets, between.ravel(), np.arange(1, 64) / 64]))
+
+    def maxima(self) -> list[tuple[float, float]]:
+        """(φ, D) of the maxima inside (0, 1): where D′ changes from above to below 0, by safeguarded Newton."""
+        at = np.flatnonzero((self.slope[:-1] > 0) & (self.slope[1:] < 0))
+        low, high = self.phi[at], self.phi[at + 1]
+        phi = low + (high - low) * self.slope[at] / (self.slope[at] - self.slope[at + 1])
+        value = np.zeros_like(phi)
+        todo = np.arange(len(at))
+        for _ in range(100):
+            if not len(todo):
+                break
+            x = phi[todo]
+            value[todo], slope, curvature = self.curve.at(x)
+            low[todo] = np.where(slope > 0, x, low[todo])
+            high[todo] = np.where(slope > 0, high[todo], x)
+            with np.errstate(all="ignore"):
+                newton = x - slope / curvature
+            tolerance = np.minimum(1e-10, 1e-6 * (1 - x)) + 2 * np.spacing(x)
+            settled = (np.abs(newton - x) <= tolerance) | (high[todo] - low[todo] <= tolerance) | (slope == 0)
+            inside = (newton > low[todo]) & (newton < high[todo])
+            phi[todo] = np.where(settled, x, np.where(inside, newton, (low[todo] + high[todo]) / 2))
+            todo = todo[~settled]
+        return [(float(p), float(v)) for p, v in zip(phi, value, strict=True)]

@@ -1,0 +1,160 @@
+"""Strict reading: each test is named by what is wrong with the document."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+import rfc8785
+from hypothesis import given
+from hypothesis import strategies as st
+
+from certificates.canonical import MAX_DEPTH, MAX_INTEGER, canonical_bytes, strict_json
+from certificates.errors import (
+    CertificateError,
+    FieldNameError,
+    NestingError,
+    NotJsonError,
+    NumberError,
+    TextEncodingError,
+    TooLargeError,
+)
+from certificates.files import MAX_BYTES
+
+DEFECTS: dict[str, tuple[bytes, type[CertificateError], str]] = {
+    "empty": (b"", NotJsonError, "document"),
+    "truncated": (b'{"a":', NotJsonError, "document"),
+    "two_documents": (b"{} {}", NotJsonError, "document"),
+    "comment": (b"{} // x", NotJsonError, "document"),
+    "single_quotes": (b"{'a':1}", NotJsonError, "document"),
+    "trailing_comma": (b"[1,]", NotJsonError, "document"),
+    "line_break_in_string": (b'"a\nb"', NotJsonError, "document"),
+    "duplicate_field": (b'{"a":{"b":1,"b":1}}', FieldNameError, "a.b"),
+    "duplicate_field_by_escape": (b'{"b":1,"\\u0062":2}', FieldNameError, "b"),
+    "field_name_with_line_break": (b'{"a":{"x\\ny":1}}', FieldNameError, "a"),
+    "field_name_too_long": (b'{"' + b"x" * 65 + b'":1}', FieldNameError, "document"),
+    "float": (b'{"a":[0,0.5]}', NumberError, "a[1]"),
+    "float_that_is_whole": (b'{"a":1.0}', NumberError, "a"),
+    "exponent": (b'{"a":1e5}', NumberError, "a"),
+    "huge_exponent": (b'{"a":{"b":1e999999999}}', NumberError, "a.b"),
+    "not_a_number": (b'{"a":NaN}', NumberError, "a"),
+    "infinity": (b'{"a":-Infinity}', NumberError, "a"),
+    "overflow_and_underflow": (b'{"epsilon":NaN,"delta":1e400,"sigma":1e-400}', NumberError, "epsilon"),
+    "integer_too_large": (b'{"a":9007199254740992}', NumberError, "a"),
+    "integer_too_small": (b'{"a":-9007199254740992}', NumberError, "a"),
+    "half_a_megabyte_of_digits": (b'{"a":' + b"9" * (1 << 19) + b"}", NumberError, "a"),
+    "lone_surrogate": (b'{"a":["\\ud800"]}', TextEncodingError, "a[0]"),
+    "byte_order_mark": (b'\xef\xbb\xbf{"a":1}', TextEncodingError, "document"),
+    "utf_16": ('{"a":1}'.encode("utf-16"), TextEncodingError, "document"),
+    "not_utf_8": (b'{"a":"\xff"}', TextEncodingError, "document"),
+    "overlong_utf_8": (b'{"a":"\xc0\xaf"}', TextEncodingError, "document"),
+    "nesting": (b"[" * (MAX_DEPTH + 1) + b"]" * (MAX_DEPTH + 1), NestingError, "document"),
+    "nesting_of_100000": (b'{"a":' * 100_000, NestingError, "document"),
+    "nesting_after_a_backslash": (b'["\\\\",' + b"[" * 50, NestingError, "document"),
+    "nesting_after_a_quote": (b'["\\"",' + b"[" * 50, NestingError, "document"),
+    "too_large": (b" " * MAX_BYTES + b"1", TooLargeError, "document"),
+}
+
+
+@pytest.mark.parametrize("name", DEFECTS)
+def test_refused(name: str) -> None:
+    data, error, where = DEFECTS[name]
+    start = time.perf_counter()
+    with pytest.raises(error) as caught:
+        strict_json(data)
+    assert time.perf_counter() - start < 1
+    assert caught.value.where == where
+    assert len(str(caught.value)) < 250
+    assert str(caught.value).isprintable()
+
+
+@pytest.mark.parametrize(
+    "data",
+    [b'"' * MAX_BYTES, b'\\"' * (MAX_BYTES // 2), b"[]" * (MAX_BYTES // 2), b'"' + b"\\" * (MAX_BYTES - 1), b"9" * MAX_BYTES],
+    ids=["quotes", "escaped_quotes", "empty_lists", "backslashes", "digits"],
+)  # fmt: skip
+def test_a_megabyte_of_anything_takes_linear_time(data: bytes) -> None:
+    start = time.perf_counter()
+    with pytest.raises(CertificateError):
+        strict_json(data)
+    assert time.perf_counter() - start < 1.5
+
+
+def test_brackets_inside_strings_do_not_nest() -> None:
+    assert strict_json(b'["' + b"[{" * 100 + b'\\"[[[["]') == ["[{" * 100 + '"[[[[']
+
+
+def test_deepest_allowed_nesting() -> None:
+    document = strict_json(b"[" * MAX_DEPTH + b"]" * MAX_DEPTH)
+    assert canonical_bytes(document) == b"[" * MAX_DEPTH + b"]" * MAX_DEPTH
+
+
+def test_largest_whole_numbers_are_kept() -> None:
+    assert strict_json(f"[{MAX_INTEGER},-{MAX_INTEGER},0]".encode()) == [MAX_INTEGER, -MAX_INTEGER, 0]
+
+
+def test_text_is_kept_as_it_was_written() -> None:
+    """1e-5 and 0.00001 are one number and two texts: in quotes, neither is written as the other."""
+    assert canonical_bytes(strict_json(b'{"delta":"1e-5"}')) == b'{"delta":"1e-5"}'
+    assert canonical_bytes(strict_json(b'{"delta":"0.00001"}')) == b'{"delta":"0.00001"}'
+
+
+def test_a_fraction_is_not_cut_off() -> None:
+    """4.99 and 4 must not have the same signed bytes."""
+    assert canonical_bytes({"sigma": "4.99"}) != canonical_bytes({"sigma": "4"})
+    with pytest.raises(NumberError, match="sigma"):
+        canonical_bytes({"sigma": 4.99})
+
+
+@pytest.mark.parametrize(
+    ("document", "error"),
+    [
+        ({"a": float("nan")}, NumberError),
+        ({"a": 2**53}, NumberError),
+        ({"a": 10**5000}, NumberError),
+        ({"a": b"x"}, NumberError),
+        ({"a": "\udc00"}, TextEncodingError),
+    ],
+)
+def test_canonical_bytes_refuse_what_the_reader_refuses(document: object, error: type[CertificateError]) -> None:
+    with pytest.raises(error) as caught:
+        canonical_bytes(document)
+    assert caught.value.where == "a"
+
+
+def test_control_characters_parse_back() -> None:
+    document = {"note": "x\ny\x00\x1f\u2028\"\\/"}
+    assert strict_json(canonical_bytes(document)) == document
+
+
+def test_field_order_is_that_of_utf_16() -> None:
+    """RFC 8785, section 3.2.3: U+1F600 (a surrogate pair) sorts before U+FB33."""
+    text = '{"\\ufb33":1,"\\ud83d\\ude00":2,"\\u20ac":3,"1":4}'
+    expected = '{"1":4,"\u20ac":3,"\U0001f600":2,"\ufb33":1}'
+    assert canonical_bytes(strict_json(text.encode())).decode() == expected
+
+
+NAMES = st.text(st.characters(exclude_categories=("C", "Z")), max_size=8)
+DOCUMENTS = st.recursive(
+    st.none() | st.booleans() | st.integers(-MAX_INTEGER, MAX_INTEGER) | st.text(st.characters(exclude_categories=("Cs",))),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(NAMES, inner, max_size=4),
+    max_leaves=12,
+)
+
+
+@given(DOCUMENTS)
+def test_canonical_bytes_parse_back_and_are_a_fixed_point(document: object) -> None:
+    data = canonical_bytes(document)
+    assert strict_json(data) == document
+    assert canonical_bytes(strict_json(data)) == data
+    assert rfc8785.dumps(strict_json(data)) == data
+
+
+@given(st.binary(max_size=60))
+def test_any_bytes_are_read_or_refused(data: bytes) -> None:
+    try:
+        document = strict_json(data)
+    except CertificateError as error:
+        assert str(error).isprintable()
+    else:
+        assert strict_json(canonical_bytes(document)) == document
