@@ -33,12 +33,16 @@ OPTION_OF = {"kind": "--claim", "family": "FAMILY", "K": "-K"}
 """The options that are not named as the parameter that they set."""
 
 Command = Callable[..., int]
+Clock = Callable[[], Limits]
+"""Starts the time of one proof."""
+Goal = Callable[[], "Destination | None"]
+"""Looks at where the certificate goes; None where none is wanted."""
 option = functools.partial(click.option, show_default=True)
 
 
-@click.group(cls=Program, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.group("audit", cls=Program, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.option("--version", is_flag=True, is_eager=True, expose_value=False, callback=show_version, help="Show it.")
-def main() -> int:
+def main() -> None:
     """Certified noise scales for differential privacy.
 
     Calibrate noise, prove the claim in ball arithmetic, sign a certificate, and verify it before a release. Exit codes:
@@ -49,7 +53,6 @@ def main() -> int:
       audit calibrate multi-gaussian --epsilon 1 --delta 0.01 -K 4 -o cert.json
       audit verify cert.json
     """
-    return 0
 
 
 def _with_console(command: Command) -> Command:
@@ -65,7 +68,7 @@ def _with_console(command: Command) -> Command:
 
 
 def _with_limits(command: Command) -> Command:
-    """--seconds and --bits; the command gets ``limits``, each call of which starts the clock of one proof."""
+    """--seconds and --bits; the command gets ``limits``, a Clock."""
 
     @option("--seconds", default="60", metavar="T", help="Time for a proof; after it the answer is inconclusive.")
     @option("--bits", type=click.IntRange(64, 1 << 20), default=Limits.bits, metavar="B", help="Largest precision.")
@@ -83,7 +86,7 @@ def _with_limits(command: Command) -> Command:
 
 
 def _with_destination(command: Command) -> Command:
-    """--output, --key and --public-key; the command gets ``destination``, to call once the arguments are known good."""
+    """--output, --key and --public-key; the command gets ``destination``, to call when its arguments are good."""
 
     @click.option("-o", "--output", metavar="FILE", help="Write a signed certificate.")
     @click.option("--key", metavar="FILE|URI", help="Sign with this key, not with your own.")
@@ -161,7 +164,7 @@ def _counts(family: str, count: str | None, largest: str | None) -> dict[str, An
         return {}
     if count not in (None, "auto"):
         return {"K": read_count(count, "-K", MAX_K)}
-    return {"candidates": range(1, max(1, read_count(largest or "20", "--max-K", MAX_K)) + 1)}
+    return {"candidates": range(1, read_count(largest or "20", "--max-K", MAX_K) + 1)}
 
 
 @main.command()
@@ -174,17 +177,11 @@ def _counts(family: str, count: str | None, largest: str | None) -> dict[str, An
 @option("--claim", "kind", default="direct", metavar="KIND", help="direct, theorem-3.2 or theorem-4.2.")
 @click.option("--eta", metavar="H", help="With theorem-3.2: the share of delta kept for what is between grid points.")
 @option("--loss", type=click.Choice(["l1", "l2"]), default="l2", help="What auto makes small: E|X| or E X².")
-@click.option("--decimals", type=click.IntRange(0, 300), metavar="N", help="A decimal of N places, not a double.")
+@click.option("--decimals", type=int, metavar="N", help="A decimal of N places, not a double.")
 @_with_destination
 @_with_limits
 @_with_console
-def calibrate(
-    console: Console,
-    limits: Callable[[], Limits],
-    destination: Callable[[], Destination | None],
-    family: str,
-    **given: Any,
-) -> int:
+def calibrate(console: Console, limits: Clock, destination: Goal, family: str, **given: Any) -> int:
     """Find the smallest noise scale that keeps a promise, with a proof.
 
     FAMILY is gaussian, multi-gaussian or quasi-gaussian. The claim is proved at the scale that is printed, and refuted
@@ -214,8 +211,7 @@ def calibrate(
             progress=progress,
         )
     if goal is not None:
-        names = ("refuted_below", "refutation", "float_sigma", "note")
-        evidence = {name: getattr(found, name) for name in names}
+        evidence = {name: getattr(found, name) for name in ("refuted_below", "refutation", "float_sigma", "note")}
         goal.write(found.statement, found.decision, found.losses, **evidence)
     path = None if goal is None else goal.path
     console.result(present.calibration_document(found, path), present.calibration_block(found, path))
@@ -227,9 +223,7 @@ def calibrate(
 @_with_destination
 @_with_limits
 @_with_console
-def certify(
-    console: Console, limits: Callable[[], Limits], destination: Callable[[], Destination | None], spec: str
-) -> int:
+def certify(console: Console, limits: Clock, destination: Goal, spec: str) -> int:
     """Decide a claim that someone else made.
 
     SPEC is a TOML or JSON file with a mechanism and a claim about it. The certificate records what was found, whichever
@@ -260,7 +254,7 @@ def certify(
 @click.argument("paths", nargs=-1, required=True, metavar="PATH...")
 @_with_limits
 @_with_console
-def verify(console: Console, limits: Callable[[], Limits], paths: tuple[str, ...]) -> int:
+def verify(console: Console, limits: Clock, paths: tuple[str, ...]) -> int:
     """Prove certificates again and check their signatures, before a release.
 
     PATH is a certificate, or a directory of them (its *.json files). Nothing in a certificate is believed but what it
@@ -342,14 +336,13 @@ def keygen(console: Console, output: str | None, passphrase: bool) -> int:
 
 
 @main.group()
-def trust() -> int:
+def trust() -> None:
     """Whose signatures count: the public keys that you trust.
 
     \b
     Example:
       audit trust list
     """
-    return 0
 
 
 @trust.command("add")

@@ -17,7 +17,7 @@ from flint import arb, fmpq
 from audit.cells import End, upper_gap
 from audit.exact import ball
 from audit.points import ConvexLog
-from mechanisms.difference import difference
+from mechanisms.difference import Stretch, difference
 from mechanisms.form import Form
 
 REACH = Fraction(1, 4)
@@ -25,25 +25,25 @@ REACH = Fraction(1, 4)
 
 
 class Anchor:
-    """The bounds for one form, ε and shift φ in [1 − REACH, 1), at the precision in force."""
+    """The bounds for one form, ε (that of ``at_one``) and shift φ in [1 − REACH, 1), at the precision in force."""
 
-    def __init__(self, form: Form, epsilon: Fraction, shift: Fraction) -> None:
+    def __init__(self, form: Form, at_one: Stretch, shift: Fraction) -> None:
         (piece,) = form.whole_line
-        (stretch,) = difference(form, Fraction(1), epsilon)
-        self._positive = ConvexLog(stretch.positive) if stretch.positive.lines else None
-        self._negative = ConvexLog(stretch.negative) if stretch.negative.lines else None
+        self._positive = ConvexLog(at_one.positive) if at_one.positive.lines else None
+        self._negative = ConvexLog(at_one.negative) if at_one.negative.lines else None
         self._density = ConvexLog(piece.sum)
         self._twice_c = ball(2 * piece.sum.c)
         self._shift, self._distance = ball(shift), ball(1 - shift)
         self._values: dict[tuple[int, int, int], tuple[arb, arb]] = {}
 
     @staticmethod
-    def applies(form: Form, epsilon: Fraction, shift: Fraction) -> bool:
-        """Whether the density is one formula on the whole line, the shift is near 1, and lines cancel there."""
-        if not 1 - REACH <= shift < 1 or len(form.whole_line) != 1:
-            return False
+    def at_one(form: Form, epsilon: Fraction) -> Stretch | None:
+        """The difference at shift 1, where the density is one formula on the whole line and lines cancel there."""
+        if len(form.whole_line) != 1:
+            return None
         (stretch,) = difference(form, Fraction(1), epsilon)
-        return len(stretch.positive.lines) + len(stretch.negative.lines) < 2 * len(form.whole_line[0].sum.lines)
+        left = len(stretch.positive.lines) + len(stretch.negative.lines)
+        return stretch if left < 2 * len(form.whole_line[0].sum.lines) else None
 
     def _at(self, which: int, convex: ConvexLog, x: fmpq) -> tuple[arb, arb]:
         """Value and slope of one of the three sums at x, kept."""

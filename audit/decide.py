@@ -21,7 +21,7 @@ from mechanisms.divergence import local_maxima
 from mechanisms.families import Mechanism, QuasiGaussian, ScaledFamily
 from mechanisms.form import Form
 
-TIGHTNESS = Fraction(1, 2**24)
+TIGHTNESS = Fraction(1, 2**14)
 """Relative width of the enclosure of sup D that a decision carries, where nothing but the threshold stops it."""
 LOOSE = Fraction(1, 2**10)
 """The same where the claim is refuted: the lower end proves that, the upper end informs."""

@@ -30,6 +30,9 @@ from audit.verdict import Limits
 from mechanisms.difference import Stretch
 from mechanisms.lines import ZERO
 
+NARROW = fmpq(1, 4096)
+
+
 class Cells:
     """All cells at one shift: the P intervals of each stretch, and the U cells in one heap by their charge."""
 
@@ -39,6 +42,7 @@ class Cells:
         self.heap: list[tuple[float, int, StretchBalls, End, End, arb]] = []
         self.tail_charge = arb(0)
         self.count = 0
+        self.splits: list[fmpq] = []
         self.outstanding = 0.0
         """The sum of the heap's charges, in floats: guides the search and proves nothing."""
 
@@ -96,6 +100,8 @@ class Cells:
             key, _, balls, left, right, _ = heapq.heappop(self.heap)
             self.outstanding += key
             middle = balls.at((left.x + right.x) / 2)
+            if right.x - left.x > NARROW:
+                self.splits.append(middle.x)
             self.add(balls, left, middle)
             self.add(balls, middle, right)
             if self.count % 512 < 2:
@@ -117,10 +123,10 @@ def joined(cells: Iterable[Interval]) -> list[Interval]:
     return found
 
 
-def cut_points(stretch: Stretch, whole: Interval, proposals: Iterable[float]) -> list[fmpq]:
+def cut_points(stretch: Stretch, whole: Interval, proposals: Iterable[float], extra: set[fmpq]) -> list[fmpq]:
     """Where to cut a stretch: its finite ends, round each proposed sign change, and beyond everything of interest."""
     start, stop = whole
-    points = {end for end in (start, stop) if end is not None}
+    points = {end for end in (start, stop) if end is not None} | extra
     roots = [root for root in proposals if math.isfinite(root)]
     for root in roots:
         radius = max(abs(root), 2.0**-20) * 2.0**-42
@@ -128,7 +134,7 @@ def cut_points(stretch: Stretch, whole: Interval, proposals: Iterable[float]) ->
     if start is None or stop is None:
         c = max(stretch.positive.c, stretch.negative.c)
         middles = [line.slope / (2 * c) for s in (stretch.positive, stretch.negative) for line in s.lines] if c else []
-        inner = [*(fraction(p) for p in points), *middles] or [ZERO]
+        inner = [*(fraction(p) for p in points - extra), *middles] or [ZERO]
         low, high = min(inner), max(inner)
         margin = Fraction(round(8 * max(1, high - low)), 64) + Fraction(1, 64)
         if start is None:
@@ -146,11 +152,13 @@ def _floor_dyadic(value: Fraction) -> Fraction:
 class PointBound:
     """lower ≤ ∫ max(f(x+φ) − e^ε f(x), 0) dx ≤ upper, both as balls, f not normalised.
 
-    On ``event`` the integrand is proved ≥ 0, and ``lower`` is its integral there.
+    On ``event`` the integrand is proved ≥ 0 and ``lower`` is its integral there. ``weight`` is at most that of e^ε f (what
+    cancels is left out of it), so that for ε′ ≤ ε the event shows ∫ max(f(x+φ) − e^ε′ f(x), 0) dx ≥ lower + (1 − e^(ε′−ε)) weight.
     """
 
     lower: arb
     upper: arb
+    weight: arb
     event: tuple[Interval, ...]
 
 
@@ -162,9 +170,16 @@ class DivergenceAt:
     """
 
     def __init__(
-        self, stretches: tuple[Stretch, ...], proposals: Iterable[float], budget: float, anchor: Anchor | None = None
+        self,
+        stretches: tuple[Stretch, ...],
+        proposals: Iterable[float],
+        budget: float,
+        anchor: Anchor | None = None,
+        cuts: Iterable[fmpq] = (),
     ) -> None:
         roots = list(proposals)
+        extra = set(cuts)
+        self._inherited = extra
         self._cells = cells = Cells(anchor)
         self._settled: list[Interval] = []
         self._settled_mass = arb(0)
@@ -176,7 +191,7 @@ class DivergenceAt:
                     self._settled_mass += balls.positive_mass.over(balls.whole)
                 continue
             cells.proved[balls] = []
-            ends = [balls.at(x) for x in cut_points(stretch, balls.whole, roots)]
+            ends = [balls.at(x) for x in cut_points(stretch, balls.whole, roots, extra)]
             for left, right in zip(ends[:-1], ends[1:], strict=True):
                 cells.add(balls, left, right)
             if stretch.start is None:
@@ -195,12 +210,18 @@ class DivergenceAt:
         """
         cells = self._cells
         cells.refine(budget, limits)
-        event, total = list(self._settled), self._settled_mass
+        event, total, weight = list(self._settled), self._settled_mass, arb(0)
         for balls, proved in cells.proved.items():
             intervals = joined(proved)
             event += intervals
             for interval in intervals:
-                total += balls.positive_mass.over(interval) - balls.negative_mass.over(interval)
+                here = balls.negative_mass.over(interval)
+                total += balls.positive_mass.over(interval) - here
+                weight += here
         # The mass of P cells is ≥ 0 by proof; the ball that encloses it may reach below.
         total = total.max(arb(0))
-        return PointBound(total, total + cells.charges(), tuple(event))
+        return PointBound(total, total + cells.charges(), weight, tuple(event))
+
+    def cuts(self) -> list[fmpq]:
+        """Where cells were split, but for the narrow ones round sign changes: good cuts for a shift nearby."""
+        return self._cells.splits if len(self._inherited) > 512 else [*self._cells.splits, *self._inherited]

@@ -12,16 +12,16 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 import flint
-from flint import arb
+from flint import arb, fmpq
 
-from audit.anchor import Anchor
+from audit.anchor import REACH, Anchor
 from audit.divergence import DivergenceAt, PointBound
 from audit.exact import ball, lower, upper
 from audit.masses import Interval
 from audit.shape import Roughness, is_log_concave, step_shifts
 from audit.verdict import Expired, Limits
 from mechanisms.arithmetic import BALL
-from mechanisms.difference import difference
+from mechanisms.difference import Stretch, difference
 from mechanisms.divergence import positive_intervals
 from mechanisms.form import Form
 from mechanisms.numbers import natural_log
@@ -46,12 +46,26 @@ class Points:
         self.form = form
         self.limits = limits
         self.mass: arb = form.mass(BALL)
-        self._bounds: dict[Fraction, dict[Fraction, tuple[arb, arb]]] = {}
+        self._bounds: dict[Fraction, dict[Fraction, _Known]] = {}
+        self._at_one: dict[Fraction, Stretch | None] = {}
+        self._cuts: list[fmpq] = []
+        """Where the last evaluation split its cells: the next shift is often a neighbour."""
 
     def _search(self, shift: Fraction, epsilon: Fraction, budget: float) -> DivergenceAt:
         stretches = difference(self.form, shift, epsilon)
-        anchor = Anchor(self.form, epsilon, shift) if Anchor.applies(self.form, epsilon, shift) else None
-        return DivergenceAt(stretches, positive_intervals(stretches).ravel(), budget, anchor)
+        anchor = None
+        if 1 - REACH <= shift < 1:
+            if epsilon not in self._at_one:
+                self._at_one[epsilon] = Anchor.at_one(self.form, epsilon)
+            at_one = self._at_one[epsilon]
+            anchor = None if at_one is None else Anchor(self.form, at_one, shift)
+        return DivergenceAt(stretches, positive_intervals(stretches).ravel(), budget, anchor, self._cuts)
+
+    def _keep(self, shift: Fraction, epsilon: Fraction, search: DivergenceAt, bound: PointBound) -> None:
+        known = _Known(bound.lower / self.mass, bound.upper / self.mass, bound.weight / self.mass)
+        self._bounds.setdefault(shift, {})[epsilon] = known
+        if shift != 1:
+            self._cuts = search.cuts()
 
     def _bound(self, search: DivergenceAt, budget: float) -> tuple[PointBound, arb, arb]:
         """The bound within the budget, and D from below and above, divided by the mass."""
@@ -79,7 +93,7 @@ class Points:
         while True:
             bound, low, high = self._bound(search, budget)
             if high <= goal or low > goal:
-                self._bounds.setdefault(shift, {})[epsilon] = (low, high)
+                self._keep(shift, epsilon, search, bound)
                 return bound, low, high
             slack = goal_mass - bound.lower
             self._require_progress(search, shift, bool(slack.mid() > 8 * slack.rad()))
@@ -92,7 +106,7 @@ class Points:
         while True:
             bound, low, high = self._bound(search, budget)
             if high - low <= ball(tightness) * high or high <= floor:
-                self._bounds.setdefault(shift, {})[epsilon] = (low, high)
+                self._keep(shift, epsilon, search, bound)
                 return bound, low, high
             enough = (bound.upper - bound.lower).rad() * 8 < (ball(tightness) * bound.upper).mid()
             self._require_progress(search, shift, bool(enough))
@@ -101,27 +115,35 @@ class Points:
     def is_at_most(self, shift: Fraction, epsilon: Fraction, goal: arb) -> bool:
         """Whether D_ε(φ) ≤ goal; False means D_ε(φ) > goal is proved.
 
-        Tries what is known first: D_α is convex and nonincreasing in α = e^ε, so a chord between two kept values of α
-        bounds it between them, and the value at a smaller α bounds it.
+        Tries what is known first: D_α is convex and nonincreasing in α = e^ε. A chord between two kept values of α bounds it
+        from above, so does the value at a smaller α; the event found at a larger α bounds it from below.
         """
         known = self._bounds.get(shift, {})
-        if epsilon in known:
-            low, high = known[epsilon]
-            if high <= goal:
+        for at, found in known.items():
+            if at <= epsilon and found.upper <= goal:
                 return True
-            if low > goal:
+            if at >= epsilon and found.lower + found.weight * -ball(epsilon - at).expm1() > goal:
                 return False
         below = [e for e in known if e < epsilon]
         above = [e for e in known if e > epsilon]
         if below and above:
             left, right = max(below), min(above)
-            (_, d_left), (_, d_right) = known[left], known[right]
+            d_left, d_right = known[left].upper, known[right].upper
             # (α_right − α)/(α_right − α_left), divided through by α_right
             share = (ball(epsilon - right).expm1()) / (ball(left - right).expm1())
             if d_right + (d_left - d_right) * share <= goal:
                 return True
         _, _, high = self.evaluate(shift, epsilon, goal)
         return bool(high <= goal)
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """Bounds of D_ε(φ), and the weight of PointBound; all divided by the mass of f."""
+
+    lower: arb
+    upper: arb
+    weight: arb
 
 
 @dataclass(frozen=True)

@@ -47,14 +47,15 @@ class _Refused:
     field: str | None = None
 
 
-def strict_json(data: bytes, where: str = "document") -> Any:
+def strict_json(data: bytes, where: str = "") -> Any:
     """The document in ``data``: dicts, lists, strings, whole numbers, true, false, null.
 
     Refuses, as a CertificateError that names the field: more than MAX_BYTES, text that is not UTF-8 or begins with a
     byte order mark, nesting over MAX_DEPTH, a field name that stands twice or is not printable, numbers with a
     fraction or an exponent, NaN, Infinity, whole numbers over MAX_INTEGER, and lone surrogates. Time and memory are
-    linear in the size. ``where`` names the whole document in the message.
+    linear in the size. ``where`` stands before the path in the message: the name of the file.
     """
+    prefix, where = where, where or "document"
     if len(data) > MAX_BYTES:
         raise TooLargeError(where, f"{len(data)} bytes", f"at most {MAX_BYTES} bytes")
     try:
@@ -76,13 +77,13 @@ def strict_json(data: bytes, where: str = "document") -> Any:
         raise NotJsonError(
             where, f"{error.msg.lower()} at line {error.lineno}, column {error.colno}", "one JSON document"
         ) from None
-    _check(document, "", where)
+    _check(document, "", prefix)
     return document
 
 
 def canonical_bytes(document: object) -> bytes:
     """The RFC 8785 bytes of a document without floats. Raises a CertificateError where strict_json would refuse it."""
-    _check(document, "", "document")
+    _check(document, "", "")
     return rfc8785.dumps(document)  # type: ignore[arg-type]
 
 
@@ -118,9 +119,11 @@ def _integer(token: str) -> int | _Refused:
 
 def _check(value: object, path: str, where: str) -> None:
     """Raise at the first refused value; the depth is bounded by now."""
-    here = path or where
+    if isinstance(value, _Refused) and value.field is not None:
+        path = _join(path, value.field)
+    here = ": ".join(filter(None, (where, path))) or "document"
     if isinstance(value, _Refused):
-        raise value.error(_join(path, value.field) if value.field else here, value.got, value.expected)
+        raise value.error(here, value.got, value.expected)
     if isinstance(value, str):
         try:
             value.encode("utf-8")

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import os
+import re
 import tomllib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from certificates.canonical import strict_json
 from certificates.errors import FileError
 from certificates.files import read_bounded
 from mechanisms.claims import Statement, read_statement
 from mechanisms.numbers import InputError
+
+MAX_BYTES: Final = 1 << 18
+"""Largest claim file: 256 KiB."""
+_DEEP_KEY = re.compile(r"""(?<![\w-])(?:(?:[\w-]+|"[^"\n]*"|'[^'\n]*')[ \t]*\.[ \t]*){33}""", re.ASCII)
+"""More parts than a key of any claim has; tomllib takes quadratic time over them."""
 
 
 def read_claim_file(path: str | os.PathLike[str]) -> Statement:
@@ -25,7 +31,7 @@ def read_claim_file(path: str | os.PathLike[str]) -> Statement:
     suffix = Path(path).suffix.lower()
     if suffix not in readers:
         raise FileError(where, f"a name that ends in {suffix!r}", "one that ends in .toml or .json")
-    document = readers[suffix](read_bounded(path), where)
+    document = readers[suffix](read_bounded(path, MAX_BYTES), where)
     try:
         return read_statement(document)
     except InputError as error:
@@ -33,12 +39,23 @@ def read_claim_file(path: str | os.PathLike[str]) -> Statement:
 
 
 def _toml(data: bytes, where: str) -> dict[str, Any]:
+    expected = "a TOML document in UTF-8"
     try:
-        return tomllib.loads(data.decode("utf-8"))
-    except ValueError as error:
-        raise InputError(where, str(error), "a TOML document in UTF-8") from None
+        text = data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise FileError(where, f"byte 0x{data[error.start]:02x} at {error.start}", expected) from None
+    if _DEEP_KEY.search(text):
+        raise FileError(where, "a key of more than 32 parts", expected)
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        problem, _, place = str(error).removesuffix(")").partition(" (at ")
+        raise FileError(f"{where}: {place}", problem.lower(), expected) from None
     except RecursionError:
-        raise InputError(where, "nesting too deep", "a TOML document of a few levels") from None
+        raise FileError(where, "nesting too deep", expected) from None
+    except ValueError:
+        # The only other one: int() refuses more than 4300 digits.
+        raise FileError(where, "a whole number of thousands of digits", expected) from None
 
 
 def certificate_paths(given: Iterable[str]) -> Iterator[tuple[str, InputError | None]]:

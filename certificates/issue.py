@@ -112,7 +112,7 @@ def issue(
 
 def _require_readable(data: bytes, statement: Statement) -> None:
     """What verification would call malformed is not handed out."""
-    record = convert(strict_json(data, "certificate"), CertificateRecord)
+    record = convert(strict_json(data), CertificateRecord)
     read_recorded(record.signed)
     if read_statement(msgspec.to_builtins(record.signed.statement), "signed.statement") != statement:
         raise CertificateError("signed.statement", "another statement when read back", "the statement that was decided")

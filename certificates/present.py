@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from audit.exact import decimal_lower, decimal_upper, float_lower, float_upper
+from audit.exact import decimal_lower, decimal_upper
 from audit.verdict import Condition, Decision, Enclosure, Verdict, Witness
 from certificates.issue import rounded
 from certificates.schema import CertificateRecord, Recorded, convert, read_recorded
@@ -60,24 +60,23 @@ def decision_document(statement: Statement, decision: Decision, certificate: str
 
 
 def calibration_document(calibration: Calibration, certificate: str | None) -> dict[str, Any]:
-    """What ``calibrate --json`` prints.
-
-    A scale that is a decimal and no double is rounded up for ``sigma`` and down for ``refuted_below``; the decimals
-    themselves are in ``sigma_decimal`` and ``refuted_below_decimal``.
-    """
-    sigma, below = _sigma(calibration), calibration.refuted_below
+    """What ``calibrate --json`` prints; a scale that was calibrated is a double."""
+    sigma, below = nearest_float(_sigma(calibration)), calibration.refuted_below
     return {
         **decision_document(calibration.statement, calibration.decision, certificate),
-        "sigma": float_upper(sigma).hex(),
-        "sigma_decimal": _scale_decimal(sigma),
-        "refuted_below": None if below is None else float_lower(below).hex(),
-        "refuted_below_decimal": None if below is None else _scale_decimal(below),
+        "sigma": sigma.hex(),
+        "sigma_decimal": repr(sigma),
+        "refuted_below": None if below is None else nearest_float(below).hex(),
         "refuted_below_is_next": calibration.adjacent,
         "float_sigma": calibration.float_sigma.hex(),
         "l1": _enclosure(calibration.losses.l1),
         "l2": _enclosure(calibration.losses.l2),
         "K": getattr(calibration.statement.mechanism, "K", None),
         "note": calibration.note,
+        "tried": [
+            {"K": trial.K, "float_sigma": trial.float_sigma.hex(), "float_loss": trial.float_loss.hex()}
+            for trial in calibration.tried
+        ],
     }
 
 
@@ -119,18 +118,14 @@ def _sigma(calibration: Calibration) -> Fraction:
     return mechanism.sigma
 
 
-def _scale_decimal(sigma: Fraction) -> str:
-    """The shortest decimal that reads as the same double; the exact text where sigma is no double."""
-    nearest = nearest_float(sigma)
-    return repr(nearest) if nearest == sigma else exact_text(sigma)
-
-
 def calibration_block(calibration: Calibration, certificate: str | None) -> str:
     """What ``calibrate`` prints; ``certificate`` is the path it was written to."""
     statement, decision, below = calibration.statement, calibration.decision, calibration.refuted_below
     rows = [("sigma", _scale(_sigma(calibration))), *_evidence_rows(statement, decision)]
     if below is not None:
         rows.append(("refuted", f"{_scale(below)}   {'the next' if calibration.adjacent else 'not the next'} below"))
+    if tried := [trial.K for trial in calibration.tried]:
+        rows.append(("K", f"{getattr(statement.mechanism, 'K', None)}   chosen among {min(tried)} … {max(tried)}"))
     rows += [
         ("optimal", calibration.note),
         ("E|X|", _between(calibration.losses.l1)),
@@ -151,7 +146,7 @@ def outcome_line(path: str, outcome: Outcome) -> str:
     """One certificate: what it comes to, where it is, and why, or what is verified."""
     passed = outcome.exit_code == 0 and outcome.statement is not None
     text = statement_in_words(outcome.statement) if passed and outcome.statement else outcome.reason
-    return f"{_outcome_word(outcome):<19}  {path}: {text}"
+    return _line(f"{_outcome_word(outcome):<19}  {path}: {text}")
 
 
 def outcomes_summary(outcomes: list[Outcome]) -> str:
@@ -262,4 +257,9 @@ def _block(title: str, rows: Rows) -> str:
     """A title and indented rows with their labels in one column; rows without text are left out."""
     shown = [(label, text) for label, text in rows if text]
     width = max((len(label) for label, _ in shown), default=0)
-    return "\n".join([title, *(f"  {label:<{width}}  {text}" for label, text in shown)])
+    return "\n".join(map(_line, [title, *(f"  {label:<{width}}  {text}" for label, text in shown)]))
+
+
+def _line(text: str) -> str:
+    """One line whatever is in it: a file's name must not make a second one."""
+    return "".join(character if character.isprintable() else "\ufffd" for character in text)

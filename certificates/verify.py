@@ -26,11 +26,11 @@ from typing import Final, Literal
 
 from audit.decide import decide
 from audit.losses import Losses, enclose_losses
-from audit.verdict import Limits, Verdict
-from certificates.agreement import CONTRADICTED, MALFORMED, UNCONFIRMED, Finding, Reproof, below, disagreements, show
+from audit.verdict import Decision, Limits, Verdict
+from certificates.agreement import CONTRADICTED, UNCONFIRMED, Finding, Reproof, below, disagreements, show
 from certificates.canonical import canonical_bytes, strict_json
 from certificates.figures import as_double, scale_of
-from certificates.schema import CertificateRecord, SignatureRecord, convert, read_recorded
+from certificates.schema import CertificateRecord, Recorded, SignatureRecord, convert, read_recorded
 from certificates.trust import TrustStore
 from mechanisms.claims import Statement, read_statement
 from mechanisms.numbers import InputError
@@ -41,6 +41,7 @@ Progress = Callable[[float], None]
 VERIFIED: Final = 0
 LOSS_BITS: Final = 192
 BAD_SIGNATURE: Final = 4
+MALFORMED: Final = 2
 PRECEDENCE: Final = (CONTRADICTED, BAD_SIGNATURE, MALFORMED, UNCONFIRMED)
 MAX_FINDINGS: Final = 3
 
@@ -56,7 +57,7 @@ class Outcome:
     """What verification says of one certificate. Only exit code 0 is a pass."""
 
     verdict: str | None
-    """The re-proof's verdict on the claim; None where the certificate is unusable."""
+    """The re-proof's verdict on the claim; None where there is none."""
     signature: SignatureStatus | None
     exit_code: int
     reason: str
@@ -71,39 +72,51 @@ def verify_certificate(
     limits = limits or Limits()
     try:
         # 1. Read.
-        document = strict_json(data, "certificate")
+        document = strict_json(data)
         # 2. Schema.
         record = convert(document, CertificateRecord)
         recorded = read_recorded(record.signed)
         # 3. Statement.
         statement = read_statement(document["signed"]["statement"], "signed.statement")
-    except InputError as error:
+    except ValueError as error:  # InputError, or a number too long for Python to write.
         return Outcome(None, None, MALFORMED, str(error), None)
     # 4. Signatures.
     signature = signature_status(canonical_bytes(document["signed"]), record.signatures, trust)
-    # 5. Re-proof.
+    # 5. Re-proof, and 6. Agreement.
+    verdict, findings, proved = _reprove(statement, recorded, limits, progress)
+    # 7. Result.
+    if signature != "trusted":
+        findings = [finding for finding in findings if not finding.is_slip]
+        findings.append(Finding(BAD_SIGNATURE, _SIGNATURE_REASONS[signature]))
+    code = min((finding.exit_code for finding in findings), key=PRECEDENCE.index, default=VERIFIED)
+    return Outcome(verdict, signature, code, _line(findings) if findings else proved, statement)
+
+
+def _reprove(
+    statement: Statement, recorded: Recorded, limits: Limits, progress: Progress | None
+) -> tuple[str | None, list[Finding], str]:
+    """Steps 5 and 6: the verdict, all that stands against the certificate, and what is proved where nothing does."""
+    decision: Decision | None = None
+    findings: list[Finding] = []
     smaller = below(statement, recorded)
     share = 1.0 if smaller is None else 0.5
     try:
         decision = decide(statement, limits, _part(progress, 0.0, share))
+        if decision.verdict is Verdict.REFUTED:
+            findings.append(Finding(CONTRADICTED, f"refuted: {decision.reason}"))
+        elif decision.verdict is not Verdict.VERIFIED:
+            findings.append(Finding(UNCONFIRMED, f"inconclusive: {decision.reason}"))
         refutation = None if smaller is None else decide(smaller, limits, _part(progress, share, 1.0))
         losses = _enclose_losses(statement, limits)
+        findings.extend(disagreements(recorded, Reproof(statement, decision, refutation, losses, limits)))
     except InputError as error:
-        # A statement that reads well, and cannot be decided at all.
-        code = MALFORMED if signature == "trusted" else BAD_SIGNATURE
-        return Outcome(None, signature, code, str(error), statement)
-    # 6. Agreement.
-    findings = list(disagreements(recorded, Reproof(statement, decision, refutation, losses, limits)))
-    # 7. Result.
-    if signature != "trusted":
-        findings.append(Finding(BAD_SIGNATURE, _SIGNATURE_REASONS[signature]))
-    if decision.verdict is Verdict.REFUTED:
-        findings.insert(0, Finding(CONTRADICTED, f"refuted: {decision.reason}"))
-    elif decision.verdict is not Verdict.VERIFIED:
-        findings.insert(0, Finding(UNCONFIRMED, f"inconclusive: {decision.reason}"))
-    code = _first(finding.exit_code for finding in findings)
-    reason = _line(findings) if findings else f"{decision.reason}{_optimality(statement, smaller)}"
-    return Outcome(decision.verdict.value, signature, code, reason, statement)
+        findings.append(Finding(MALFORMED, str(error)))
+    except (ValueError, ArithmeticError, MemoryError) as error:
+        # Numbers can be beyond what the libraries hold. That proves nothing, and it is no pass.
+        findings.append(Finding(UNCONFIRMED, f"inconclusive: the re-proof met {type(error).__name__} ({error})"))
+    if decision is None:
+        return None, findings, ""
+    return decision.verdict.value, findings, f"{decision.reason}{_optimality(statement, smaller)}"
 
 
 def signature_status(message: bytes, signatures: Iterable[SignatureRecord], trust: TrustStore) -> SignatureStatus:
@@ -143,11 +156,6 @@ def _optimality(statement: Statement, smaller: Statement | None) -> str:
 
 def _part(progress: Progress | None, start: float, end: float) -> Progress | None:
     return None if progress is None else lambda share: progress(start + (end - start) * share)
-
-
-def _first(codes: Iterable[int]) -> int:
-    """The exit code that comes first in precedence; no code at all is a pass."""
-    return min(codes, key=PRECEDENCE.index, default=VERIFIED)
 
 
 def _line(findings: list[Finding]) -> str:

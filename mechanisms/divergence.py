@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from mechanisms.arithmetic import FLOAT
 from mechanisms.difference import Stretch, difference
-from mechanisms.form import Form
+from mechanisms.form import Form, Piece
 from mechanisms.lines import Line, LineSum
 from mechanisms.log_ratio import CANCELLED, Floats, LogRatio, Rows, positive_runs
 from mechanisms.numbers import nearest_float
@@ -71,6 +71,12 @@ def _tamed(lines: LineSum) -> LineSum:
     return LineSum(_LARGEST_C, tuple(moved))
 
 
+def _tamed_form(form: Form) -> Form:
+    if all(piece.sum.c <= _LARGEST_C for piece in form.pieces):
+        return form
+    return Form(tuple(Piece(p.start, p.stop, _tamed(p.sum)) for p in form.pieces))
+
+
 def float_divergence(form: Form, shift: Fraction, epsilon: Fraction) -> float:
     """D(φ) of the normalised density at φ = ``shift``, equal exponentials cancelled exactly before anything is a float."""
     return divergence_and_slope(form, shift, epsilon)[0]
@@ -79,6 +85,7 @@ def float_divergence(form: Form, shift: Fraction, epsilon: Fraction) -> float:
 def divergence_and_slope(form: Form, shift: Fraction, epsilon: Fraction) -> tuple[float, float]:
     """(D(φ), dD/dφ); the derivative by the envelope theorem, Σ f(b+φ) − f(a+φ) over the intervals [a, b] with R > 0."""
     value = slope = 0.0
+    form = _tamed_form(form)
     phi, moving = nearest_float(shift), {nearest_float(p.stop - shift) for p in form.whole_line if p.stop is not None}
     with np.errstate(all="ignore"):
         mass = float(form.mass(FLOAT))
@@ -130,7 +137,8 @@ class Curve:
     """
 
     def __init__(self, form: Form, epsilon: Fraction) -> None:
-        self.form, self.epsilon = form, epsilon
+        form = _tamed_form(form)
+        self.form = form
         with np.errstate(all="ignore"):
             self.mass = float(form.mass(FLOAT))
         pieces = form.whole_line
@@ -140,7 +148,7 @@ class Curve:
         for there, there_ends in zip(pieces, ends, strict=True):
             for here, here_ends in zip(lifted, ends, strict=True):
                 if there.sum.lines and there_ends[0] - 1 < here_ends[1] and here_ends[0] < there_ends[1]:
-                    ratio = LogRatio(_tamed(there.sum), _tamed(here), 1.0) if here.lines else None
+                    ratio = LogRatio(there.sum, here, 1.0) if here.lines else None
                     self._overlaps.append(_Overlap(there.sum, here, there_ends, here_ends, ratio))
 
     def at(self, shift: Floats, level: Floats | None = None, precise: bool = True) -> tuple[Floats, Floats, Floats]:

@@ -142,7 +142,7 @@ class LineSum:
         The mass (i = 0) of a Gaussian line is taken on the side of its centre where nothing cancels.
         """
         if not self.lines:
-            return [u * 0 for _ in range(order + 1)]
+            return [np.full(u.shape, arithmetic.number(ZERO)) for _ in range(order + 1)]
         if self.c:
             return self._gaussian_moments(u, v, order, arithmetic)
         return self._exponential_moments(u, v, order, arithmetic)
@@ -182,7 +182,7 @@ class LineSum:
 
     def _exponential_moments(self, u: Array, v: Array | None, order: int, arithmetic: Arithmetic) -> list[Array]:
         heights, slopes, _ = self.parameters(arithmetic)
-        totals = [u * 0 for _ in range(order + 1)]
+        totals = [np.full(u.shape, arithmetic.number(ZERO)) for _ in range(order + 1)]
         for line, height, b in zip(self.lines, heights, slopes, strict=True):
             value_u = arithmetic.exp(height + b * u)
             if v is None:

@@ -12,6 +12,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from mechanisms.arithmetic import FLOAT
 from mechanisms.form import Form
 from mechanisms.log_ratio import Floats
 
@@ -55,8 +56,6 @@ def roughness(form: Form) -> float | None:
     if len(form.pieces) > 1 or piece.stop is not None or not piece.sum.c:
         return None
     with np.errstate(all="ignore"):
-        from mechanisms.arithmetic import FLOAT
-
         rising = float(piece.sum.score(np.zeros(1), FLOAT)[0]) >= 0
         return float(piece.sum.parameters(FLOAT)[2]) if rising or len(form.whole_line) == 1 else None
 
@@ -98,11 +97,17 @@ class Scan:
         answers, back = values[back.ravel()], back.ravel()
         count = len(shifts)
         value[new], slope[new] = answers[:count], slopes[back[:count]]
-        bound[fresh] = np.exp(log_kappa) * answers[count:].reshape(2, -1).max(axis=0) if len(fresh) else 0.0
+        with np.errstate(over="ignore"):
+            kappa = np.exp(np.minimum(log_kappa, 700.0))
+        if len(fresh):
+            bound[fresh] = np.minimum(kappa * answers[count:].reshape(2, -1).max(axis=0), 1.0)
         self.phi, self.value, self.slope, self.bound = phi, value, slope, bound
 
-    def run(self) -> None:
-        """Adds nodes until every box is resolved, or the limits are reached."""
+    def run(self, goal: float = 0.0) -> None:
+        """Adds nodes until every box is resolved, or the limits are reached.
+
+        With a ``goal``: until one node is above it, or it is clear of all boxes that they are not.
+        """
         depth = 12 if self.c is not None else 40
         self.add(np.concatenate([np.arange(1, 16) / 16, 1 - 2.0 ** -np.arange(5, depth)]))
         if self.c is None:
@@ -111,10 +116,18 @@ class Scan:
         for _ in range(MAX_ROUNDS):
             ends = np.maximum(self.value[:-1], self.value[1:])
             best = float(self.value.max())
-            inner = self._inner(np.flatnonzero((self.bound > best) & (self.bound > ends * (1 + RESOLVED))))
+            if 0 < goal < best:
+                return
+            doubtful = (self.bound > max(best, goal)) & (self.bound > ends * (1 + RESOLVED))
+            inner = self._inner(np.flatnonzero(doubtful))
             if not len(inner) or len(self.phi) > MAX_NODES:
                 return
             self.add(inner)
+
+    def best(self) -> tuple[float, float]:
+        """(φ, D) of the node with the largest D."""
+        at = int(self.value.argmax())
+        return float(self.phi[at]), float(self.value[at])
 
     def _inner(self, boxes: NDArray[np.intp]) -> Floats:
         """Where to split: evenly, nearer to 1 geometrically; a few boxes in four, many in two."""
@@ -134,24 +147,34 @@ class Scan:
         self.add(np.concatenate([meets, between.ravel(), np.arange(1, 64) / 64]))
 
     def maxima(self) -> list[tuple[float, float]]:
-        """(φ, D) of the maxima inside (0, 1): where D′ changes from above to below 0, by safeguarded Newton."""
+        """(φ, D) of the maxima inside (0, 1), where D′ changes from above to below 0; of a plateau, one node."""
         at = np.flatnonzero((self.slope[:-1] > 0) & (self.slope[1:] < 0))
         low, high = self.phi[at], self.phi[at + 1]
-        phi = low + (high - low) * self.slope[at] / (self.slope[at] - self.slope[at + 1])
-        value = np.zeros_like(phi)
-        todo = np.arange(len(at))
-        for _ in range(100):
-            if not len(todo):
-                break
-            x = phi[todo]
-            value[todo], slope, curvature = self.curve.at(x)
-            low[todo] = np.where(slope > 0, x, low[todo])
-            high[todo] = np.where(slope > 0, high[todo], x)
-            with np.errstate(all="ignore"):
-                newton = x - slope / curvature
-            tolerance = np.minimum(1e-10, 1e-6 * (1 - x)) + 2 * np.spacing(x)
-            settled = (np.abs(newton - x) <= tolerance) | (high[todo] - low[todo] <= tolerance) | (slope == 0)
-            inside = (newton > low[todo]) & (newton < high[todo])
-            phi[todo] = np.where(settled, x, np.where(inside, newton, (low[todo] + high[todo]) / 2))
-            todo = todo[~settled]
-        return [(float(p), float(v)) for p, v in zip(phi, value, strict=True)]
+        start = low + (high - low) * self.slope[at] / (self.slope[at] - self.slope[at + 1])
+        phi, value = refine(self.curve, low, high, start)
+        found = list(zip(phi.tolist(), value.tolist(), strict=True))
+        top = self.best()
+        if top[0] < 1 and top[1] > max([self.value[-1] * (1 + 1e-9), *(v * (1 + 1e-9) for _, v in found)]):
+            found.append(top)
+        return found
+
+
+def refine(curve: CurveLike, low: Floats, high: Floats, start: Floats) -> tuple[Floats, Floats]:
+    """(φ, D) of one maximum in each bracket with D′(low) > 0 > D′(high), by safeguarded Newton on D′."""
+    low, high, phi, value = low.copy(), high.copy(), start.copy(), np.zeros_like(start)
+    todo = np.arange(len(phi))
+    for _ in range(100):
+        if not len(todo):
+            break
+        x = phi[todo]
+        value[todo], slope, curvature = curve.at(x)
+        low[todo] = np.where(slope > 0, x, low[todo])
+        high[todo] = np.where(slope > 0, high[todo], x)
+        with np.errstate(all="ignore"):
+            newton = x - slope / curvature
+        tolerance = np.minimum(1e-10, 1e-6 * (1 - x)) + 2 * np.spacing(x)
+        settled = (np.abs(newton - x) <= tolerance) | (high[todo] - low[todo] <= tolerance) | (slope == 0)
+        inside = (newton > low[todo]) & (newton < high[todo])
+        phi[todo] = np.where(settled, x, np.where(inside, newton, (low[todo] + high[todo]) / 2))
+        todo = todo[~settled]
+    return phi, value

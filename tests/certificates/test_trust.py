@@ -175,7 +175,9 @@ def _written(directory: Path, text: str) -> Path:
     ids=["keyid_field", "other_algorithm", "no_name", "key_twice", "small_order_key", "upper_case", "other_version",
          "unknown_field", "list"],
 )  # fmt: skip
-def test_store_spoiled_by_hand(directory: Path, keys: list[PublicKey], change: Any, error: type[CertificateError]) -> None:
+def test_store_spoiled_by_hand(
+    directory: Path, keys: list[PublicKey], change: Any, error: type[CertificateError]
+) -> None:
     with pytest.raises(error) as caught:
         TrustStore(_written(directory, json.dumps(change(keys[0]))))
     assert str(caught.value).isprintable()
