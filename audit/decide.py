@@ -37,21 +37,22 @@ def decide(
     Deterministic: the same statement and limits give the same decision, unless ``limits.expired`` intervenes. ``progress``
     gets the share of the shifts that is done, in [0, 1].
     """
-    return _decide(statement, limits or Limits(), progress, TIGHTNESS, ())
+    return decide_from(statement, limits or Limits(), progress=progress)
 
 
-def is_verified(statement: Statement, limits: Limits, seeds: Sequence[Fraction] = ()) -> Decision:
-    """As decide, without the tight enclosure of sup D that only a certificate needs; ``seeds`` are shifts in units of Δ."""
-    return _decide(statement, limits, None, None, seeds)
-
-
-def _decide(
+def decide_from(
     statement: Statement,
     limits: Limits,
-    progress: Callable[[float], None] | None,
-    tightness: Fraction | None,
-    seeds: Sequence[Fraction],
+    *,
+    seeds: Sequence[Fraction] = (),
+    enclose_refuted: bool = True,
+    progress: Callable[[float], None] | None = None,
 ) -> Decision:
+    """As decide, looking at the shifts ``seeds`` (in units of Δ) too.
+
+    Without ``enclose_refuted`` the upper end of sup D is left at 1 where the claim is refuted: a search over scales asks for
+    many refutations and needs none of their upper ends.
+    """
     mechanism, claim = statement.mechanism, statement.claim
     if isinstance(claim, Theorem42):
         assert isinstance(mechanism, QuasiGaussian)
@@ -70,16 +71,15 @@ def _decide(
         claim.epsilon,
         claim.threshold,
         grid=grid,
-        tightness=tightness,
+        tightness=TIGHTNESS,
         floor=claim.threshold / 2**10,
         limits=limits,
         progress=progress,
     )
     found = search.run(proposals)
-    if found.exceeds and tightness is not None:
-        return _refuted(mechanism, claim, found, grid, limits, _enclose_fully(form, claim, grid, limits, found))
     if found.exceeds:
-        return _refuted(mechanism, claim, found, grid, limits, Fraction(1))
+        top = _enclose_fully(form, claim, grid, limits, found) if enclose_refuted else Fraction(1)
+        return _refuted(mechanism, claim, found, grid, limits, top)
     return _not_refuted(mechanism, claim, found)
 
 

@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 import flint
 
-from audit.decide import decide, is_verified, propose_shifts
+from audit.decide import decide, decide_from, propose_shifts
 from audit.exact import ball, fraction, lower
 from audit.lattice import Decimals, Doubles, Lattice
 from audit.losses import Losses, enclose_losses
@@ -225,7 +225,7 @@ class _LatticeSearch:
     def _decide(self, rank: int) -> Decision:
         if rank not in self._known:
             statement = Statement(self._member.with_sigma(self._lattice.value(rank)), self._searched)
-            found = is_verified(statement, self._limits, self._seeds)
+            found = decide_from(statement, self._limits, seeds=self._seeds, enclose_refuted=False)
             if found.witness is not None:
                 self._seeds = [*self._seeds[-3:], found.witness.shift / self._member.sensitivity]
             self._known[rank] = found
@@ -281,13 +281,13 @@ class _LatticeSearch:
     def _for_claim(self, high: int, low: int | None) -> _Found:
         """The pair for the claim itself, where another was searched (theorem-3.2): refuted at a grid point."""
         if self._searched is self._claim:
-            return _Found(high, None, low, None if low is None else self._known[low])
+            return _Found(high, self._known[high], low, None if low is None else self._known[low])
         for gap in (1, 1 << 8, 1 << 16, 1 << 24, 1 << 32):
             rank = high - gap
             if not self._lattice.exists(rank):
                 break
             statement = Statement(self._member.with_sigma(self._lattice.value(rank)), self._claim)
-            found = is_verified(statement, self._limits, self._seeds)
+            found = decide_from(statement, self._limits, seeds=self._seeds, enclose_refuted=False)
             if found.verdict is Verdict.REFUTED:
                 return _Found(high, None, rank, found)
         return _Found(high, None, None, None)

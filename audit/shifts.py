@@ -286,7 +286,7 @@ class Search:
         if self.peak is not None or self.tightness is None:
             bound, low, high = points.evaluate(shift, self.epsilon, ball(self.goal))
         if self.tightness is not None and (self.peak is None or not bool(high <= ball(self.goal))):
-            bound, low, high = points.measure(shift, self.epsilon, self.tightness, ball(self.floor))
+            bound, low, high = points.measure(shift, self.epsilon, self.tightness / 2**12, ball(self.floor))
             self.goal = min(self.threshold, max(upper(high), self.floor) * (1 + self.tightness))
         if self.peak is None or lower(low) > self.peak.lower:
             index = None if self.grid is None else int(shift * self.grid)

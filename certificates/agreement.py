@@ -1,8 +1,7 @@
 """Step 6 of verification: what a certificate records, against what the re-proof found. (trusted)
 
-Three things can be wrong with a record. It is contradicted by the re-proof; it misses it by less than the re-proof may
-itself differ from another machine's (a slip); or the re-proof, which ended before it, does not confirm it. Each is a
-Finding, and no finding at all is the only agreement.
+Two things can be wrong with a record: the re-proof contradicts it, or the re-proof ended before it could confirm it.
+Each is a Finding, and no finding at all is the only agreement.
 """
 
 from __future__ import annotations
@@ -28,7 +27,6 @@ ENDS: Final = Fraction(1, 10**6)
 """How far, relatively, an end of an enclosure of D may lie from the re-proof's: libraries differ in their last digits,
 and so do the searches that these guide."""
 NEGLIGIBLE: Final = 2**40
-"""Below this part of the threshold, an enclosure of D is not made tight, and is compared on that scale."""
 LOSS_ENDS: Final = Fraction(1, 10**12)
 FLOATS: Final = Fraction(1, 10**9)
 FLOAT_SCALE: Final = Fraction(1, 10**6)
@@ -91,27 +89,33 @@ def show(value: object) -> str:
     return "nothing" if value is None else str(value)
 
 
-def _near(recorded: Fraction, own: Fraction, relative: Fraction, scale: Fraction = Fraction(0)) -> bool:
-    return abs(recorded - own) <= relative * max(abs(own), scale)
+def _near(recorded: Fraction, own: Fraction, relative: Fraction) -> bool:
+    return abs(recorded - own) <= relative * abs(own)
 
 
 def _compare(
-    field: str, recorded: Enclosure, own: Enclosure, relative: Fraction, scale: Fraction = Fraction(0)
+    field: str,
+    recorded: Enclosure,
+    own: Enclosure,
+    relative: Fraction,
+    *,
+    spare: Fraction = Fraction(0),
+    slip_scale: Fraction = Fraction(0),
 ) -> Iterator[Finding]:
-    """Ends far from the own ones contradict them; two enclosures without a common point cannot both be true."""
-    if not _ends_near(recorded, own, relative, scale):
-        yield _contradicted(field, recorded, own)
+    """Ends far from the own ones contradict them, as do ends near them where the two cannot both enclose the truth.
+
+    Far is more than ``relative`` of the own end and ``spare``; up to ``relative`` of ``slip_scale`` it is a slip.
+    """
+    ends = ((recorded.lower, own.lower), (recorded.upper, own.upper))
+    distance = max(abs(theirs - ours) - relative * abs(ours) for theirs, ours in ends)
+    if distance > spare:
+        yield _contradicted(field, recorded, own, is_slip=distance <= relative * slip_scale)
     elif not _overlap(recorded, own):
         yield _contradicted(field, recorded, own, is_slip=True)
 
 
 def _overlap(one: Enclosure, other: Enclosure) -> bool:
     return max(one.lower, other.lower) <= min(one.upper, other.upper)
-
-
-def _ends_near(recorded: Enclosure, own: Enclosure, relative: Fraction, scale: Fraction = Fraction(0)) -> bool:
-    lower = _near(recorded.lower, own.lower, relative, scale)
-    return lower and _near(recorded.upper, own.upper, relative, scale)
 
 
 def _verdict(recorded: Recorded, own: Decision) -> Iterator[Finding]:
@@ -133,13 +137,14 @@ def _supremum(recorded: Recorded, own: Reproof) -> Iterator[Finding]:
     elif not _same_side(sup, decision.sup_delta, threshold):
         yield _contradicted("sup_delta", sup, decision.sup_delta)
     else:
-        yield from _compare("sup_delta", sup, decision.sup_delta, ENDS, threshold / NEGLIGIBLE)
+        # Far below the threshold a search does not look closely: what little there is, it need not enclose tightly.
+        yield from _compare("sup_delta", sup, decision.sup_delta, ENDS, spare=ENDS * threshold / NEGLIGIBLE)
     yield from _worst_shift(recorded, own)
     left = None if sup is None else slack(threshold, sup)
     if left is None or recorded.slack is None:
         if left != recorded.slack:
             yield _contradicted("slack", recorded.slack, left)
-    elif not _ends_near(recorded.slack, left, LOSS_ENDS):
+    elif not all(_near(getattr(recorded.slack, end), getattr(left, end), LOSS_ENDS) for end in ("lower", "upper")):
         yield _contradicted("slack", recorded.slack, left)
 
 
@@ -181,8 +186,10 @@ def _conditions(recorded: Recorded, own: Reproof) -> Iterator[Finding]:
         if not _same_side(theirs.value, ours.value, Fraction(0)):
             yield _contradicted(f"{field}.value", theirs.value, ours.value)
         else:
-            # The quantity can be a small difference of two terms of the size of δ; it is compared on that scale.
-            yield from _compare(f"{field}.value", theirs.value, ours.value, ENDS, own.statement.claim.delta)
+            # It can be a small difference of terms of the size of δ: its rounding is not small then, and the last
+            # digit of σ changes it by much.
+            width, delta = ours.value.upper - ours.value.lower, own.statement.claim.delta
+            yield from _compare(f"{field}.value", theirs.value, ours.value, ENDS, spare=width, slip_scale=delta)
 
 
 def _witness(
@@ -225,19 +232,18 @@ def _is_placed(statement: Statement, theirs: Witness, ours: Witness) -> bool:
 
 def _smaller_scale(recorded: Recorded, own: Reproof) -> Iterator[Finding]:
     """The scale below σ for which the claim is recorded to fail."""
-    field, scale, sigma = "refuted_below", recorded.refuted_below, scale_of(own.statement.mechanism)
+    field, scale, smaller = "refuted_below", recorded.refuted_below, below(own.statement, recorded)
     if scale is None:
         if recorded.refutation is not None:
             yield Finding(CONTRADICTED, "refutation: a witness is recorded, but no scale that it refutes")
-    elif sigma is None or not 0 < scale < sigma or own.below is None:
-        yield Finding(CONTRADICTED, f"{field}: {show(scale)} is no scale below the mechanism's own, {show(sigma)}")
+    elif smaller is None or own.below is None:
+        sigma = show(scale_of(own.statement.mechanism))
+        yield Finding(CONTRADICTED, f"{field}: {show(scale)} is no scale below the mechanism's own, {sigma}")
     elif own.below.verdict is Verdict.INCONCLUSIVE:
         yield Finding(UNCONFIRMED, f"{field}: at {show(scale)} the re-proof is inconclusive ({own.below.reason})")
     elif own.below.verdict is Verdict.VERIFIED:
         yield _contradicted(field, scale, "that the claim holds there")
     elif recorded.refutation is not None:
-        smaller = below(own.statement, recorded)
-        assert smaller is not None
         yield from _witness("refutation", smaller, recorded.refutation, own.below.witness, own.limits)
 
 
@@ -284,5 +290,6 @@ def _scales(recorded: Recorded, statement: Statement) -> Iterator[Finding]:
     tight = recorded.float_sigma
     if tight is None:
         return
-    if sigma is None or tight > sigma * (1 + FLOAT_SCALE) or tight < (recorded.refuted_below or 0) * (1 - FLOAT_SCALE):
+    least = (recorded.refuted_below or Fraction(0)) * (1 - FLOAT_SCALE)
+    if sigma is None or tight <= 0 or not least <= tight <= sigma * (1 + FLOAT_SCALE):
         yield _contradicted("scales.float_sigma", tight, "that it is not the tight scale")

@@ -34,8 +34,8 @@ SHOWN_INTERVALS = 4
 
 _CLAIM_WORDS = {
     "direct": "({epsilon}, {delta})-differential privacy",
-    "theorem-3.2": "condition (2) of Theorem 3.2 at epsilon {epsilon}, delta {delta}, eta {eta}",
-    "theorem-4.2": "the conditions of Theorem 4.2 at epsilon {epsilon}, delta {delta}",
+    "theorem-3.2": "condition (2) of Theorem 3.2 for ({epsilon}, {delta}) and eta {eta}",
+    "theorem-4.2": "the conditions of Theorem 4.2 for ({epsilon}, {delta})",
 }
 
 
@@ -236,7 +236,7 @@ def _witness_rows(witness: Witness) -> Rows:
     def end(value: Fraction | None, infinity: str) -> str:
         return infinity if value is None else f"{nearest_float(value):.6g}"
 
-    event = [f"[{end(start, '−∞')}, {end(stop, '∞')}]" for start, stop in witness.event]
+    event = [f"[{end(start, '-∞')}, {end(stop, '∞')}]" for start, stop in witness.event]
     hidden = len(event) - SHOWN_INTERVALS
     at = _short(witness.shift)
     if witness.grid_size is not None:

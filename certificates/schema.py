@@ -154,7 +154,6 @@ class CertificateRecord(Record, frozen=True):
 _MISSING = re.compile(r"Object missing required field `(.*)`")
 _UNKNOWN = re.compile(r"Object contains unknown field `(.*)`")
 _LITERAL = re.compile(r"Invalid enum value '(.*)'", re.DOTALL)
-_EXPECTED = re.compile(r"Expected (.*?)(?:, got (.*))?")
 
 
 def convert(document: object, record: type[T], where: str = "") -> T:
@@ -170,12 +169,10 @@ def convert(document: object, record: type[T], where: str = "") -> T:
         field, got, expected = f"{field}.{match[1]}".lstrip("."), "an unknown field", "only fields of the schema"
     elif match := _LITERAL.fullmatch(message):
         got, expected = match[1], "a value that the schema names"
-    elif match := _EXPECTED.fullmatch(message):
-        got, expected = match[2] or "something else", match[1]
     else:
-        got, expected = message, "what the schema says"
+        expected, _, got = message.removeprefix("Expected ").partition(", got ")
     place = ": ".join(filter(None, (where, field))) or "document"
-    raise SchemaError(place, got.replace("`", ""), expected.replace("`", ""))
+    raise SchemaError(place, got.replace("`", "") or "something else", expected.replace("`", ""))
 
 
 def json_schema() -> dict[str, Any]:

@@ -8,9 +8,10 @@
     where no key of the store is named; ``missing`` where there is no signature. The key decides the algorithm.
  5. Re-proof: audit.decide on the statement alone, also where the signature is bad; and on the statement at the smaller
     scale, where one is recorded for which the claim fails.
- 6. Agreement: all that is recorded, against the re-proof (certificates.agreement). The time of issue, the tool, the
-    numbers of bits and boxes and the two lines of prose (reason, note) say how the certificate came about; there is
-    nothing to check them against, and the signature alone vouches for them.
+ 6. Agreement: all that is recorded, against the re-proof (certificates.agreement). The float scale is held between
+    the scale that is refuted and the one that is verified. The time of issue, the tool, the numbers of bits and boxes
+    and the two lines of prose (reason, note) say how the certificate came about; there is nothing to check them
+    against, and the signature alone vouches for them.
  7. Result: 1 the claim is refuted, or a record contradicted; 4 the signature does not count; 2 malformed;
     3 inconclusive; 0 verified; the first that applies. A certificate that is unusable at step 1, 2 or 3 is malformed
     and ends there.

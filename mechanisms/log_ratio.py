@@ -26,6 +26,8 @@ it keeps its digits."""
 CANCELLED = 5e-2
 """Where the mass of a difference is below this share of the positive mass, it is integrated from paired differences."""
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(14)
+OFFSETS = np.array([[3.0], [6.0], [12.0], [24.0]])
+"""Nodes around a change of lead, in units of its width: the bend of the log of the sum fades like e^−offset."""
 NEGLIGIBLE = 42.0
 """A line this far below the leading one, in log, is left out of a sum."""
 
@@ -56,8 +58,10 @@ class Envelope:
         if not len(width):
             return np.array([middle])
         room = np.diff(self._takeover, prepend=-np.inf, append=np.inf)
-        left, right = self._takeover - 3 * width, self._takeover + 3 * width
-        nodes = np.concatenate([self._takeover, left[width < room[:-1]], right[width < room[1:]]])
+        parts = [self._takeover]
+        for offset in OFFSETS * width[None, :]:
+            parts += [(self._takeover - offset)[offset < 0.6 * room[:-1]], (self._takeover + offset)[offset < 0.6 * room[1:]]]
+        nodes = np.concatenate(parts)
         return np.sort(nodes[np.isfinite(nodes)])
 
     def _reach(self, slopes: Floats, intercepts: Floats, leading: list[int]) -> int:

@@ -106,6 +106,10 @@ class Workshop:
         """The certificate with the field at ``path`` (``evidence.bits``) replaced, signed again by the trusted key."""
         return self.resigned(lambda signed: put(signed, path, value), name)
 
+    @staticmethod
+    def put(document: Any, path: str, value: Any) -> None:
+        put(document, path, value)
+
     def document(self, name: str = "gaussian") -> Any:
         return copy.deepcopy(json.loads(self.sound(name)))
 
@@ -115,11 +119,14 @@ class Workshop:
 
 
 def put(document: Any, path: str, value: Any) -> None:
-    """Replace what stands at a dotted path; numbers in it are places in lists."""
+    """Replace what stands at a dotted path, or remove it (``...``); numbers in the path are places in lists."""
     *way, last = [int(part) if part.isdigit() else part for part in path.split(".")]
     for part in way:
         document = document[part]
-    document[last] = value
+    if value is ...:
+        del document[last]
+    else:
+        document[last] = value
 
 
 @pytest.fixture(scope="session")

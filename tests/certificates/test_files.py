@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import stat
 import time
 import tracemalloc
 from pathlib import Path
@@ -182,7 +183,7 @@ def test_directories_that_cannot_be_flushed(tmp_path: Path, monkeypatch: pytest.
     code = errno.EINVAL
 
     def refuse(descriptor: int) -> None:
-        if os.path.isdir(f"/proc/self/fd/{descriptor}") or os.fstat(descriptor).st_mode & 0o040000:
+        if stat.S_ISDIR(os.fstat(descriptor).st_mode):
             raise OSError(code, "Refused")
         real(descriptor)
 

@@ -6,10 +6,12 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
+import flint
 import pytest
 
 from audit.decide import decide
-from audit.verdict import Decision, Limits, Verdict, Witness
+from audit.shifts import NeedBits, NeedBoxes, Points
+from audit.verdict import Decision, Enclosure, Limits, Verdict, Witness
 from certificates.recheck import is_event, is_shift_of_claim, reaches, witness_figures
 
 HALF = Fraction(1, 2)
@@ -101,3 +103,28 @@ def test_shifts_of_a_claim(workshop: Any) -> None:
     assert is_shift_of_claim(on_grid, Fraction(1), Limits())
     assert is_shift_of_claim(on_grid, Fraction(1, 3**30), Limits()) is False
     assert is_shift_of_claim(on_grid, Fraction(1), Limits(bits=64)) is None
+
+
+def test_figures_that_differ_late_get_more_bits(workshop: Any) -> None:
+    """P(A − φ) and the bound agree to 10⁻⁶⁰ for an event chosen so; the first precision does not part them."""
+    statement = workshop.statement("refuted")
+    everywhere = Witness(Fraction(0), ((None, Fraction(0)),), Enclosure(HALF, HALF), Enclosure(HALF, HALF))
+    tiny = replace(statement.claim, epsilon=Fraction(0), delta=Fraction(1, 10**60))
+    figures = witness_figures(replace(statement, claim=tiny), everywhere, Limits())
+    assert figures is not None
+    assert figures[0].upper < figures[1].lower
+    assert witness_figures(replace(statement, claim=tiny), everywhere, Limits(bits=200)) is None
+
+
+def test_small_divergence_gets_more_bits(workshop: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[int] = []
+
+    def measure(self: Any, *rest: Any) -> Any:
+        asked.append(flint.ctx.prec)
+        if flint.ctx.prec < 500:
+            raise NeedBits
+        raise NeedBoxes
+
+    monkeypatch.setattr(Points, "measure", measure)
+    assert reaches(workshop.statement("peaked"), HALF, HALF, Limits()) is None
+    assert asked == [128, 256, 512]

@@ -14,16 +14,6 @@ from certificates.schema import CertificateRecord, convert, json_schema, read_re
 from mechanisms.numbers import InputError
 
 
-def put(document: Any, path: str, value: Any) -> None:
-    *way, last = [int(part) if part.isdigit() else part for part in path.split(".")]
-    for part in way:
-        document = document[part]
-    if value is ...:
-        del document[last]
-    else:
-        document[last] = value
-
-
 def read(document: Any) -> None:
     read_recorded(convert(document, CertificateRecord).signed)
 
@@ -99,7 +89,7 @@ def test_sound_certificates_are_read(workshop: Any) -> None:
 )
 def test_defect_is_named(workshop: Any, path: str, value: Any, where: str) -> None:
     document = workshop.document()
-    put(document, path, value)
+    workshop.put(document, path, value)
     with pytest.raises(InputError) as caught:
         read(document)
     assert caught.value.where == where
