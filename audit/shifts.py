@@ -212,6 +212,7 @@ class Search:
         self.bits = START_BITS
         self.boxes = 0
         self.peak: Peak | None = None
+        self._aimed = False
         self.goal = threshold
         """What is being proved: at most the threshold, less where the peaks seen so far allow a tighter bound."""
 
@@ -283,20 +284,29 @@ class Search:
 
     def _look(self, points: Points, shift: Fraction) -> bool:
         """Enclose D at one shift of the claim; True where it exceeds the threshold. Raises the goal where it must."""
-        if self.peak is not None or self.tightness is None:
-            bound, low, high = points.evaluate(shift, self.epsilon, ball(self.goal))
-        if self.tightness is not None and (self.peak is None or not bool(high <= ball(self.goal))):
-            bound, low, high = points.measure(shift, self.epsilon, self.tightness / 2**12, ball(self.floor))
-            self.goal = min(self.threshold, max(upper(high), self.floor) * (1 + self.tightness))
+        threshold, goal = ball(self.threshold), ball(self.goal)
+        bound, low, high = points.evaluate(shift, self.epsilon, goal)
+        self._note_peak(shift, low, bound)
+        if low > threshold:
+            return True
+        if self.tightness is None or (self._aimed and high <= goal):
+            return False
+        # The first shift, or a higher peak than those seen: measure it, and aim a little above it.
+        bound, low, high = points.measure(shift, self.epsilon, self.tightness / 2**12, ball(self.floor))
+        self._note_peak(shift, low, bound)
+        self._aimed = True
+        self.goal = min(self.threshold, max(upper(high), self.floor) * (1 + self.tightness))
+        if high <= threshold:
+            return False
+        bound, low, high = points.evaluate(shift, self.epsilon, threshold)
+        self._note_peak(shift, low, bound)
+        return bool(low > threshold)
+
+    def _note_peak(self, shift: Fraction, low: arb, bound: PointBound) -> None:
+        """Keep the shift with the largest lower bound."""
         if self.peak is None or lower(low) > self.peak.lower:
             index = None if self.grid is None else int(shift * self.grid)
             self.peak = Peak(shift, index, lower(low), bound.event)
-        if high <= ball(self.threshold):
-            return False
-        if not bool(low > ball(self.threshold)):
-            bound, low, high = points.evaluate(shift, self.epsilon, ball(self.threshold))
-            self.goal = self.threshold
-        return bool(low > ball(self.threshold))
 
     def _is_bounded(self, points: Points, rough: Roughness, box: Box) -> bool:
         """Whether D ≤ goal is proved for every shift of the claim in the box."""

@@ -61,10 +61,10 @@ class Reproof:
 
 def disagreements(recorded: Recorded, own: Reproof) -> Iterator[Finding]:
     """Every Finding; none means that all of ``recorded`` agrees with ``own``."""
-    yield from _verdict(recorded, own.decision)
+    yield from _verdict(recorded, own)
     yield from _supremum(recorded, own)
     yield from _conditions(recorded, own)
-    if own.decision.verdict is not Verdict.INCONCLUSIVE:
+    if not _is_open(recorded, own):
         yield from _witness("witness", own.statement, recorded.witness, own.decision.witness, own.limits)
     yield from _smaller_scale(recorded, own)
     yield from _losses(recorded, own)
@@ -118,17 +118,27 @@ def _overlap(one: Enclosure, other: Enclosure) -> bool:
     return max(one.lower, other.lower) <= min(one.upper, other.upper)
 
 
-def _verdict(recorded: Recorded, own: Decision) -> Iterator[Finding]:
-    """An own search that ended early contradicts nothing; it is the claim itself that is inconclusive then."""
-    if own.verdict is not Verdict.INCONCLUSIVE and recorded.verdict is not own.verdict:
-        yield _contradicted("verdict", recorded.verdict, own.verdict)
+def _is_open(recorded: Recorded, own: Reproof) -> bool:
+    """Whether one of the two searches ended early. It contradicts nothing, but what it did enclose must be true."""
+    return Verdict.INCONCLUSIVE in (recorded.verdict, own.decision.verdict)
+
+
+def _verdict(recorded: Recorded, own: Reproof) -> Iterator[Finding]:
+    verdict, sup = own.decision.verdict, recorded.sup_delta
+    if verdict in (Verdict.INCONCLUSIVE, recorded.verdict):
+        return
+    proves = sup is not None and sup.upper <= own.statement.claim.threshold
+    proves |= {condition.verdict for condition in recorded.conditions} == {Verdict.VERIFIED}
+    if recorded.verdict is Verdict.INCONCLUSIVE and not proves:
+        yield Finding(UNCONFIRMED, f"verdict: the certificate records no proof; the re-proof says {verdict.value}")
+    else:
+        yield _contradicted("verdict", recorded.verdict, verdict)
 
 
 def _supremum(recorded: Recorded, own: Reproof) -> Iterator[Finding]:
     """sup D, where it is attained, and what is left of the promise."""
     sup, decision, threshold = recorded.sup_delta, own.decision, own.statement.claim.threshold
-    if decision.verdict is Verdict.INCONCLUSIVE:
-        # Two searches that ended at different places agree as long as both can be right.
+    if _is_open(recorded, own):
         if sup is not None and decision.sup_delta is not None and not _overlap(sup, decision.sup_delta):
             yield _contradicted("sup_delta", sup, decision.sup_delta)
     elif sup is None or decision.sup_delta is None:
@@ -151,10 +161,10 @@ def _supremum(recorded: Recorded, own: Reproof) -> Iterator[Finding]:
 def _worst_shift(recorded: Recorded, own: Reproof) -> Iterator[Finding]:
     """The recorded shift must attain the recorded lower end; the re-proof may have found another that does."""
     shift, sup, found = recorded.worst_shift, recorded.sup_delta, own.decision.worst_shift
-    if own.decision.verdict is Verdict.INCONCLUSIVE or shift is None or sup is None:
+    if _is_open(recorded, own) or shift is None or sup is None:
         if shift is not None and not 0 <= shift <= own.statement.mechanism.sensitivity:
             yield _contradicted("worst_shift", shift, "that it is no shift of the claim")
-        elif own.decision.verdict is not Verdict.INCONCLUSIVE and shift != found:
+        elif not _is_open(recorded, own) and shift != found:
             yield _contradicted("worst_shift", shift, found)
         return
     if shift == found:
@@ -173,7 +183,7 @@ def _same_side(recorded: Enclosure, own: Enclosure, mark: Fraction) -> bool:
 
 
 def _conditions(recorded: Recorded, own: Reproof) -> Iterator[Finding]:
-    if own.decision.verdict is Verdict.INCONCLUSIVE:
+    if _is_open(recorded, own):
         return
     if len(recorded.conditions) != len(own.decision.conditions):
         yield _contradicted("conditions", len(recorded.conditions), len(own.decision.conditions))

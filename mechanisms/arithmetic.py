@@ -23,7 +23,8 @@ Array = Any
 
 def _each(function: Callable[[Any], Any]) -> Callable[[Array], Array]:
     """``function`` applied to each element of an object array."""
-    return np.frompyfunc(function, 1, 1)
+    each: Callable[[Array], Array] = np.frompyfunc(function, 1, 1)
+    return each
 
 
 class Arithmetic:

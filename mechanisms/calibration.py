@@ -44,6 +44,8 @@ CLEAR = 1e-5
 """An excess of log D that a scan's rough values show for certain."""
 HOLDS = 2e-10
 """An excess of log D that is counted as none."""
+NUDGE = 1e-13
+"""First step of log σ to where another peak than the one that was followed is below the threshold."""
 TOLERANCE = 1e-13
 """Width of the last bracket of log σ."""
 
@@ -137,12 +139,15 @@ def direct_sigma(
         raise InputError("delta", nearest_float(threshold), "a number between 0 and 1")
     condition = _Condition(member, epsilon, threshold)
     low, peak = _failing(condition, 1.0 if upper is None else upper)
+    sigma, step = _follow(condition, low, peak, math.log(COARSE)), NUDGE
     for _ in range(MAX_SEARCH):
-        sigma = _follow(condition, low, peak)
         peak = condition.worst(sigma)
         if peak.excess <= HOLDS:
             return sigma
-        low = max(sigma, low * (1 + TOLERANCE))  # another peak rules there
+        # another peak rules there; where D ends in a cliff, its peaks differ by little more than rounding
+        low = sigma
+        sigma = max(_follow(condition, low, peak, step), low * (1 + step))
+        step *= 4
     raise InputError("sigma", low, "a family whose divergence falls as sigma grows")
 
 
@@ -172,10 +177,10 @@ def _failing(condition: _Condition, start: float) -> tuple[float, _Peak]:
     return low, failing
 
 
-def _follow(condition: _Condition, low: float, peak: _Peak) -> float:
+def _follow(condition: _Condition, low: float, peak: _Peak, step: float) -> float:
     """The σ above ``low``, where this peak is above the threshold, at which it is so no more.
 
-    Chandrupatla's method on log D over log σ.
+    Chandrupatla's method on log D over log σ, from a bracket that begins with the width ``step``.
     """
     shift = peak.shift
 
@@ -186,13 +191,13 @@ def _follow(condition: _Condition, low: float, peak: _Peak) -> float:
             shift = found.shift
         return found.excess
 
-    b, step = math.log(low), math.log(COARSE)
+    b = math.log(low)
     f_b = excess(b)
     if f_b <= 0:
         return low
     a, f_a = b + step, excess(b + step)
     while f_a > 0:
-        step *= 2
+        step *= 2 if step > 0.05 else 16
         b, f_b, a, f_a = a, f_a, a + step, excess(a + step)
     t = 0.5
     for _ in range(MAX_SEARCH):
@@ -227,7 +232,7 @@ def multi_gaussian_sigma(epsilon: Fraction, threshold: Fraction, K: int) -> floa
 
 def quasi_gaussian_sigma_direct(epsilon: Fraction, delta: Fraction) -> float:
     """The least σ found for which the quasi-Gaussian has D ≤ δ at every shift, Δ = 1; at most that of Theorem 4.2."""
-    upper = max(quasi_gaussian_sigma_theorem(epsilon, delta))
+    upper = max(quasi_gaussian_sigma_theorem(epsilon, delta)) if epsilon > 0 else None
     return direct_sigma(
         lambda sigma: QuasiGaussian(sensitivity=Fraction(1), sigma=sigma, epsilon=epsilon), epsilon, delta, upper
     )

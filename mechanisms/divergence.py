@@ -193,7 +193,9 @@ class Curve:
             a, b = (bound[0] for bound in runs.bounds)
             positive = runs.overlap.there.moments(a + runs.shift, b + runs.shift, 0, FLOAT)[0]
             masses.append((positive, positive - np.exp(runs.level) * runs.overlap.here.moments(a, b, 0, FLOAT)[0]))
-        total = sum((np.bincount(runs.owner, m[1], count) for runs, m in zip(found, masses, strict=True)), np.zeros(count))
+        total = np.zeros(count)
+        for runs, (_, mass) in zip(found, masses, strict=True):
+            total += np.bincount(runs.owner, mass, count)
         for runs, (positive, mass) in zip(found, masses, strict=True):
             lost = (positive > tolerated * total[runs.owner]) & (mass < CANCELLED * positive)
             if runs.overlap.ratio is not None and lost.any():

@@ -15,9 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechanisms.arithmetic import FLOAT
-from mechanisms.lines import LineSum, log_sum_and_score
-
-Floats = NDArray[np.float64]
+from mechanisms.envelope import Envelope, Floats
+from mechanisms.lines import LineSum
 
 NEAR = 1e-8
 FLAT = 1e-5
@@ -26,74 +25,7 @@ it keeps its digits."""
 CANCELLED = 5e-2
 """Where the mass of a difference is below this share of the positive mass, it is integrated from paired differences."""
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(14)
-OFFSETS = np.array([[3.0], [6.0], [12.0], [24.0]])
-"""Nodes around a change of lead, in units of its width: the bend of the log of the sum fades like e^−offset."""
-NEGLIGIBLE = 42.0
-"""A line this far below the leading one, in log, is left out of a sum."""
 
-
-class Envelope:
-    """A sum of lines as its largest line and the few next to it: where which line leads, and log and slope of the sum.
-
-    ``nodes`` are the x at which one line takes over from the next, each with nodes around it; never empty.
-    """
-
-    def __init__(self, lines: LineSum) -> None:
-        heights, middles, c = lines.parameters(FLOAT)
-        slopes = 2 * c * middles if lines.c else middles
-        intercepts = heights - c * middles**2 if lines.c else heights
-        order = np.lexsort((intercepts, slopes))
-        slopes, intercepts = slopes[order], intercepts[order]
-        leading = _hull(slopes.tolist(), intercepts.tolist())
-        self._takeover = -np.diff(intercepts[leading]) / np.diff(slopes[leading])
-        self.nodes = self._nodes(1 / np.diff(slopes[leading]), float(middles[order[-1]]) if lines.c else 0.0)
-        reach = self._reach(slopes, intercepts, leading)
-        self._c = c if lines.c else None
-        self._heights = np.pad(heights[order], reach, constant_values=-np.inf)
-        self._middles = np.pad(middles[order], reach)
-        self._first = np.array(leading)
-        self._band = np.arange(2 * reach + 1)
-
-    def _nodes(self, width: Floats, middle: float) -> Floats:
-        if not len(width):
-            return np.array([middle])
-        room = np.diff(self._takeover, prepend=-np.inf, append=np.inf)
-        parts = [self._takeover]
-        for offset in OFFSETS * width[None, :]:
-            parts += [(self._takeover - offset)[offset < 0.6 * room[:-1]], (self._takeover + offset)[offset < 0.6 * room[1:]]]
-        nodes = np.concatenate(parts)
-        return np.sort(nodes[np.isfinite(nodes)])
-
-    def _reach(self, slopes: Floats, intercepts: Floats, leading: list[int]) -> int:
-        """How far from the leading line, in order of slope, a line within e^−NEGLIGIBLE of it can be."""
-        reach = 0
-        for k, line in enumerate(leading):
-            for x in self._takeover[max(k - 1, 0) : k + 1]:
-                logs = intercepts + slopes * x
-                near = np.flatnonzero(~(logs < logs[line] - NEGLIGIBLE))
-                reach = max(reach, int(near[-1]) - line, line - int(near[0]))
-        return reach
-
-    def log_and_score(self, x: Floats) -> tuple[Floats, Floats]:
-        """log of the sum and its slope."""
-        band = self._band.reshape((-1,) + (1,) * x.ndim) + self._first[np.searchsorted(self._takeover, x)]
-        return log_sum_and_score(x, self._heights[band], self._middles[band], self._c, FLOAT)
-
-
-def _hull(slopes: list[float], intercepts: list[float]) -> list[int]:
-    """The lines that lead somewhere, in order; slopes do not fall."""
-    hull: list[int] = []
-
-    def crossing(i: int, j: int) -> float:
-        return (intercepts[i] - intercepts[j]) / (slopes[j] - slopes[i])
-
-    for k in range(len(slopes)):
-        while hull and (
-            slopes[hull[-1]] == slopes[k] or len(hull) > 1 and crossing(hull[-2], k) <= crossing(hull[-2], hull[-1])
-        ):
-            hull.pop()
-        hull.append(k)
-    return hull
 
 
 class LogRatio:
@@ -103,22 +35,24 @@ class LogRatio:
         self.positive, self.negative = positive, negative
         self.over, self.under = Envelope(positive), Envelope(negative)
         height_p, middle_p, c_p = positive.parameters(FLOAT)
-        height_n, middle_n, c_n = negative.parameters(FLOAT)
+        height_n, middle_n, _ = negative.parameters(FLOAT)
         self.c = c_p
         self.same_c = positive.c == negative.c
         self.pairs: tuple[Any, Any] | None = None
-        if self.same_c:
-            self._pair(middle_p - shift if c_p else middle_p, middle_n)
         self._middles = middle_p, middle_n
         steepest = max(float(np.abs(middle_p).max()), float(np.abs(middle_n).max()))
         self.scale = float(1 / np.sqrt(2 * self.c)) if self.c else 1 / steepest if steepest else np.inf
+        """The σ of a Gaussian sum, or the length over which the steepest exponential changes by e."""
+        if self.same_c:
+            gap = (middle_p - shift if c_p else middle_p)[:, None] - middle_n[None, :]
+            apart = np.abs(gap) * (np.sqrt(2 * c_p) if c_p else min(self.scale, 1.0))
+            self._pair(np.abs(height_p[:, None] - height_n[None, :]) + apart)
         self._ends = _end(positive), _end(negative)
 
-    def _pair(self, p: Floats, n: Floats) -> None:
+    def _pair(self, distance: Floats) -> None:
         """Each line of the one sum with the nearest of the other, where that is mutual."""
-        distance = np.abs(p[:, None] - n[None, :])
         j = distance.argmin(axis=1)
-        i = np.flatnonzero(distance.argmin(axis=0)[j] == np.arange(len(p)))
+        i = np.flatnonzero(distance.argmin(axis=0)[j] == np.arange(len(j)))
         self.pairs = i, j[i]
 
     @cached_property
@@ -136,9 +70,20 @@ class LogRatio:
 
     def __call__(self, x: Floats, shift: Floats, level: Floats) -> tuple[Floats, Floats]:
         """(R, R′) at x; shift and level broadcast against x."""
-        log_p, score_p = self.over.log_and_score(x + shift)
-        log_n, score_n = self.under.log_and_score(x)
-        ratio, slope = log_p - log_n - level, score_p - score_n
+        if not self.same_c:
+            log_p, score_p = self.over.log_and_score(x + shift)
+            log_n, score_n = self.under.log_and_score(x)
+            return log_p - log_n - level, score_p - score_n
+        log_p, offset_p, height_p, middle_p = self.over.relative(x + shift)
+        log_n, offset_n, height_n, middle_n = self.under.relative(x)
+        ratio = log_p - log_n + (height_p - height_n - level)
+        if self.c:
+            gap = middle_p - middle_n - shift
+            ratio += 2 * self.c * gap * (x - (middle_p + middle_n - shift) / 2)
+            slope = 2 * self.c * (gap + offset_p - offset_n)
+        else:
+            ratio += (middle_p - middle_n) * x + middle_p * shift
+            slope = middle_p - middle_n + offset_p - offset_n
         if self.pairs is not None:
             near = (np.abs(ratio) < NEAR) & (np.abs(slope) * self.scale < FLAT)
             if near.any():
@@ -194,7 +139,6 @@ class LogRatio:
         tie = height_p - height_n - level + (0 if c else middle_p * shift)
         steeper: NDArray[np.bool_] = np.where(slope == 0, tie > 0, (slope > 0) == right)
         return steeper
-
 
     def integral(self, a: Floats, b: Floats, shift: Floats, level: Floats, otherwise: Floats) -> Floats:
         """∫ positive(x + φ) − e^level negative(x) over [a, b] where the two nearly cancel, by Gauss–Legendre quadrature.

@@ -7,6 +7,7 @@ does not bound by the best value found or nearly by its own ends. Peaks crowd ne
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Protocol
 
 import numpy as np
@@ -41,7 +42,7 @@ def rises_with_shift(form: Form) -> bool:
         return False
     if pieces[0].sum.lines[0].slope > 0:
         return False
-    for left, right in zip(pieces, pieces[1:], strict=False):
+    for left, right in pairwise(pieces):
         x = left.stop
         assert x is not None
         (a, b, c), (a2, b2, c2) = ((p.sum.lines[0].terms[0][1], p.sum.lines[0].slope, p.sum.c) for p in (left, right))
@@ -163,7 +164,7 @@ def refine(curve: CurveLike, low: Floats, high: Floats, start: Floats) -> tuple[
     """(φ, D) of one maximum in each bracket with D′(low) > 0 > D′(high), by safeguarded Newton on D′."""
     low, high, phi, value = low.copy(), high.copy(), start.copy(), np.zeros_like(start)
     todo = np.arange(len(phi))
-    for _ in range(100):
+    for _ in range(40):
         if not len(todo):
             break
         x = phi[todo]

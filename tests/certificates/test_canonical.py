@@ -6,7 +6,7 @@ import time
 
 import pytest
 import rfc8785
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from certificates.canonical import MAX_DEPTH, MAX_INTEGER, canonical_bytes, strict_json
@@ -59,10 +59,10 @@ DEFECTS: dict[str, tuple[bytes, type[CertificateError], str]] = {
 @pytest.mark.parametrize("name", DEFECTS)
 def test_refused(name: str) -> None:
     data, error, where = DEFECTS[name]
-    start = time.perf_counter()
+    start = time.process_time()
     with pytest.raises(error) as caught:
         strict_json(data)
-    assert time.perf_counter() - start < 1
+    assert time.process_time() - start < 1
     assert caught.value.where == where
     assert len(str(caught.value)) < 250
     assert str(caught.value).isprintable()
@@ -80,10 +80,10 @@ def test_refused(name: str) -> None:
     ids=["quotes", "escaped_quotes", "empty_lists", "backslashes", "digits"],
 )
 def test_a_megabyte_of_anything_takes_linear_time(data: bytes) -> None:
-    start = time.perf_counter()
+    start = time.process_time()
     with pytest.raises(CertificateError):
         strict_json(data)
-    assert time.perf_counter() - start < 1.5
+    assert time.process_time() - start < 1.5
 
 
 def test_brackets_inside_strings_do_not_nest() -> None:
@@ -149,6 +149,7 @@ DOCUMENTS = st.recursive(
 )
 
 
+@settings(deadline=None)
 @given(DOCUMENTS)
 def test_canonical_bytes_parse_back_and_are_a_fixed_point(document: object) -> None:
     data = canonical_bytes(document)
@@ -157,6 +158,7 @@ def test_canonical_bytes_parse_back_and_are_a_fixed_point(document: object) -> N
     assert rfc8785.dumps(strict_json(data)) == data
 
 
+@settings(deadline=None)
 @given(st.binary(max_size=60))
 def test_any_bytes_are_read_or_refused(data: bytes) -> None:
     try:

@@ -28,10 +28,10 @@ def test_100_megabytes_are_refused_unread(tmp_path: Path) -> None:
     with path.open("wb") as file:
         file.truncate(100_000_000)
     tracemalloc.start()
-    start = time.perf_counter()
+    start = time.process_time()
     with pytest.raises(TooLargeError, match="100000000 bytes, expected at most 1048576 bytes"):
         read_bounded(path)
-    assert time.perf_counter() - start < 0.5
+    assert time.process_time() - start < 0.5
     assert tracemalloc.get_traced_memory()[1] < 1_000_000
     tracemalloc.stop()
 

@@ -127,9 +127,9 @@ def test_malformed(workshop: Any, name: str) -> None:
         data = json.dumps(document).encode()
     else:
         data = change(workshop)
-    start = time.perf_counter()
+    start = time.process_time()
     outcome = workshop.verify(data)
-    assert time.perf_counter() - start < 1.5
+    assert time.process_time() - start < 1.5
     assert (outcome.verdict, outcome.signature, outcome.exit_code) == (None, None, 2)
     assert outcome.reason.startswith(f"{where}: got ")
     assert outcome.reason.isprintable()
