@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import os
-import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import fields
@@ -20,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from audit.verdict import Limits, Verdict
-from certificates.console import UNUSABLE, Console, Program, show_version, write
+from certificates.console import UNUSABLE, Console, Program, ask_passphrase, show_version, write
 from mechanisms.numbers import InputError, nearest_float, read_count, read_positive
 
 if TYPE_CHECKING:
@@ -107,23 +105,13 @@ def _with_destination(command: Command) -> Command:
                 output,
                 key=key,
                 public_key=public_key,
-                passphrase=_passphrase,
+                passphrase=ask_passphrase,
                 notice=lambda line: write(f"audit: {line}", err=True),
             )
 
         return command(destination=destination, **parameters)
 
     return with_destination
-
-
-def _passphrase(new: bool = False) -> bytes:
-    """The passphrase of a key: from AUDIT_PASSPHRASE, or asked for on the terminal (twice for a new one)."""
-    given = os.environ.get("AUDIT_PASSPHRASE")
-    if given is None and not sys.stdin.isatty():
-        raise InputError("AUDIT_PASSPHRASE", "nothing", "the passphrase of the key, or a terminal to ask for it")
-    if given is None:
-        given = click.prompt("Passphrase", hide_input=True, confirmation_prompt=new, err=True)
-    return os.fsencode(given)
 
 
 @contextlib.contextmanager
@@ -177,7 +165,7 @@ def _counts(family: str, count: str | None, largest: str | None) -> dict[str, An
 @option("--claim", "kind", default="direct", metavar="KIND", help="direct, theorem-3.2 or theorem-4.2.")
 @click.option("--eta", metavar="H", help="With theorem-3.2: the share of delta kept for what is between grid points.")
 @option("--loss", type=click.Choice(["l1", "l2"]), default="l2", help="What auto makes small: E|X| or E X².")
-@click.option("--decimals", type=int, metavar="N", help="A decimal of N places, not a double.")
+@click.option("--decimals", type=int, metavar="N", help="The smallest decimal of N places instead.")
 @_with_destination
 @_with_limits
 @_with_console
@@ -322,7 +310,7 @@ def keygen(console: Console, output: str | None, passphrase: bool) -> int:
     from certificates.signing import PublicKey, create_key_file
     from certificates.trust import create_signing_key
 
-    secret = _passphrase(new=True) if passphrase else None
+    secret = ask_passphrase(new=True) if passphrase else None
     if output is None:
         own = create_signing_key(passphrase=secret)
         signer, path = own.signer, str(own.path)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from flint import arb, fmpq
+from flint import arb
 
 from audit.cells import End, upper_gap
 from audit.exact import ball
@@ -24,37 +24,36 @@ REACH = Fraction(1, 4)
 """How far from Δ the bounds are tried."""
 
 
-class Anchor:
-    """The bounds for one form, ε (that of ``at_one``) and shift φ in [1 − REACH, 1), at the precision in force."""
+class AtOne:
+    """P₁ and N₁ for one form and ε; None for a side without lines."""
 
-    def __init__(self, form: Form, at_one: Stretch, shift: Fraction) -> None:
-        (piece,) = form.whole_line
-        self._positive = ConvexLog(at_one.positive) if at_one.positive.lines else None
-        self._negative = ConvexLog(at_one.negative) if at_one.negative.lines else None
-        self._density = ConvexLog(piece.sum)
-        self._twice_c = ball(2 * piece.sum.c)
-        self._shift, self._distance = ball(shift), ball(1 - shift)
-        self._values: dict[tuple[int, int, int], tuple[arb, arb]] = {}
+    def __init__(self, stretch: Stretch) -> None:
+        self.positive = ConvexLog(stretch.positive) if stretch.positive.lines else None
+        self.negative = ConvexLog(stretch.negative) if stretch.negative.lines else None
 
-    @staticmethod
-    def at_one(form: Form, epsilon: Fraction) -> Stretch | None:
-        """The difference at shift 1, where the density is one formula on the whole line and lines cancel there."""
+    @classmethod
+    def of(cls, form: Form, epsilon: Fraction) -> AtOne | None:
+        """Where the density is one formula on the whole line and lines cancel at shift 1; else None."""
         if len(form.whole_line) != 1:
             return None
         (stretch,) = difference(form, Fraction(1), epsilon)
         left = len(stretch.positive.lines) + len(stretch.negative.lines)
-        return stretch if left < 2 * len(form.whole_line[0].sum.lines) else None
+        return cls(stretch) if left < 2 * len(form.whole_line[0].sum.lines) else None
 
-    def _at(self, which: int, convex: ConvexLog, x: fmpq) -> tuple[arb, arb]:
-        """Value and slope of one of the three sums at x, kept."""
-        key = (which, int(x.p), int(x.q))
-        if key not in self._values:
-            self._values[key] = convex.at(arb(x))
-        return self._values[key]
 
-    def _largest_share(self, which: int, convex: ConvexLog, left: End, right: End) -> arb:
+class Anchor:
+    """The bounds for one density, ε (that of ``at_one``) and shift φ in [1 − REACH, 1), at the precision in force."""
+
+    def __init__(self, at_one: AtOne, density: ConvexLog, c: Fraction, shift: Fraction) -> None:
+        self._positive, self._negative = at_one.positive, at_one.negative
+        self._density = density
+        self._twice_c = ball(2 * c)
+        self._shift, self._distance = ball(shift), ball(1 - shift)
+
+    @staticmethod
+    def _largest_share(convex: ConvexLog, left: End, right: End) -> arb:
         """Upper bound of convex / (e^ε f) over the cell."""
-        (u, _), (u_next, _) = self._at(which, convex, left.x), self._at(which, convex, right.x)
+        u, u_next = convex.at(left.x)[0], convex.at(right.x)[0]
         return upper_gap(u, u_next, left.v, left.dv, right.v, right.dv, arb(right.x - left.x)).exp()
 
     def upper_ratio(self, left: End, right: End) -> arb:
@@ -65,7 +64,7 @@ class Anchor:
         least_score = left.du + self._twice_c * (self._shift - arb(right.x) - 1)
         bound = -self._distance * least_score
         if self._positive is not None:
-            bound += self._largest_share(0, self._positive, left, right).log1p()
+            bound += self._largest_share(self._positive, left, right).log1p()
         return bound
 
     def lower_ratio(self, left: End, right: End) -> arb | None:
@@ -73,10 +72,10 @@ class Anchor:
 
         Source: R(x, 1) ≥ log(1 − N₁/(e^ε f)); s(x+ψ) ≤ μ(x₂+1) − 2c(x₁+φ). Rounding: outward.
         """
-        _, mean_slope = self._at(2, self._density, right.x + 1)
+        _, mean_slope = self._density.at(right.x + 1)
         largest_score = mean_slope - self._twice_c * (arb(left.x) + self._shift)
         bound = -self._distance * largest_score
         if self._negative is None:
             return bound
-        share = self._largest_share(1, self._negative, left, right)
+        share = self._largest_share(self._negative, left, right)
         return bound + (-share).log1p() if share < 1 else None

@@ -1,17 +1,19 @@
-"""One stretch of the difference in balls: what two points tell of the cell between them. (trusted)
+"""One stretch of the integrand in balls: what two points tell of the cell between them. (trusted)
 
-R = log positive − log negative = U − V with U and V convex (log-sum-exps of lines plus convex squares), so on a cell U lies
-below its chord and above its tangents, V likewise, and chord of one minus tangents of the other bounds R.
+R = log f(x+φ) − log f(x) − ε = U − V with U and V convex (log-sum-exps of lines plus lines and convex squares), so on a
+cell U lies below its chord and above its tangents, V likewise, and chord of one minus tangents of the other bounds R.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 
 from flint import arb, fmpq
 
 from audit.exact import ball, rational
-from audit.masses import Interval, Masses
+from audit.masses import Interval, MovedMasses
 from audit.points import ConvexLog
 from mechanisms.difference import Stretch
 from mechanisms.lines import ZERO
@@ -19,7 +21,7 @@ from mechanisms.lines import ZERO
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """What is known of the integrand at one point: U, U′, V, V′ and log positive."""
+    """What is known of the integrand at one point: U, U′, V, V′ and log of its positive part."""
 
     x: fmpq
     u: arb
@@ -46,44 +48,90 @@ def upper_gap(a: arb, a_next: arb, b: arb, db: arb, b_next: arb, db_next: arb, w
     return above_left.max(above_right)
 
 
-class StretchBalls:
-    """One stretch of the difference, ready for evaluation in balls at the precision in force."""
+class Side:
+    """L(x + shift) + lift + tilt · x + q x², L a ConvexLog and q ≥ 0: convex."""
 
-    def __init__(self, stretch: Stretch) -> None:
+    def __init__(
+        self,
+        convex: ConvexLog,
+        shift: fmpq | None = None,
+        lift: arb | None = None,
+        tilt: arb | None = None,
+        q: Fraction = ZERO,
+    ) -> None:
+        self._convex, self._shift, self._lift, self._tilt = convex, shift, lift, tilt
+        self._q = ball(q) if q else None
+        self.least_slope: arb | None = None
+        self.largest_slope: arb | None = None
+        if self._q is None:
+            extra = arb(0) if tilt is None else tilt
+            self.least_slope, self.largest_slope = convex.least_slope + extra, convex.largest_slope + extra
+        """Limits of the slope at −∞ and +∞; None where a square makes them infinite."""
+
+    def at(self, x: fmpq, point: arb) -> tuple[arb, arb]:
+        """(value, slope) at x, of which ``point`` is the ball."""
+        value, slope = self._convex.at(x if self._shift is None else x + self._shift)
+        if self._lift is not None:
+            value = value + self._lift
+        if self._tilt is not None:
+            value, slope = value + self._tilt * point, slope + self._tilt
+        if self._q is not None:
+            value, slope = value + self._q * point * point, slope + 2 * self._q * point
+        return value, slope
+
+
+class StretchBalls:
+    """f(x+φ) − e^ε f(x) on one interval of x, ready for evaluation in balls at the precision in force.
+
+    ``upper`` and ``lower`` are U and V, None for a side that is 0 there; ``c`` are those of the two Gaussian factors;
+    ``middles`` are points that the interesting part of the line should contain.
+    """
+
+    def __init__(
+        self,
+        whole: Interval,
+        upper: Side | None,
+        lower: Side | None,
+        masses: tuple[MovedMasses, MovedMasses],
+        c: tuple[Fraction, Fraction],
+        middles: Sequence[Fraction],
+    ) -> None:
+        self.whole, self.upper, self.lower, self.middles = whole, upper, lower, middles
+        self.positive_mass, self.negative_mass = masses
+        self._drop, self._c = ball(max(c)), ball(c[0])
+
+    @classmethod
+    def cancelled(cls, stretch: Stretch) -> StretchBalls:
+        """A stretch of the exact difference, in which equal exponentials have been added."""
         positive, negative = stretch.positive, stretch.negative
-        self.stretch = stretch
-        self.whole: Interval = (
+        surplus = negative.c - positive.c
+        upper = Side(ConvexLog(positive), q=max(surplus, ZERO)) if positive.lines else None
+        lower = Side(ConvexLog(negative), q=max(-surplus, ZERO)) if negative.lines else None
+        whole = (
             None if stretch.start is None else rational(stretch.start),
             None if stretch.stop is None else rational(stretch.stop),
         )
-        self.trivial = not positive.lines or not negative.lines
-        """One of the two sides is 0 on the whole stretch: its sign needs no proof."""
-        self.positive_mass, self.negative_mass = Masses(positive), Masses(negative)
-        if self.trivial:
-            return
-        surplus = negative.c - positive.c
-        self.upper = ConvexLog(positive, max(surplus, ZERO))
-        self.lower = ConvexLog(negative, max(-surplus, ZERO))
-        # U holds log positive plus (c_n − c_p)⁺ x² − (−c_p x²) more than log of the positive part with its factor:
-        self._drop = ball(max(positive.c, negative.c))
-        self._c = ball(positive.c)
+        middles = [line.slope / (2 * s.c) for s in (positive, negative) for line in s.lines if s.c]
+        masses = MovedMasses.of(positive), MovedMasses.of(negative)
+        return cls(whole, upper, lower, masses, (positive.c, negative.c), middles)
 
     def at(self, x: fmpq) -> End:
-        """U, U′, V, V′ and log positive at x."""
+        """U, U′, V, V′ and log positive at x; both sides must be there."""
+        assert self.upper is not None and self.lower is not None
         point = arb(x)
-        u, du = self.upper.at(point)
-        v, dv = self.lower.at(point)
+        u, du = self.upper.at(x, point)
+        v, dv = self.lower.at(x, point)
         return End(x, u, du, v, dv, u - self._drop * point * point)
 
-    def upper_ratio(self, left: End, right: End) -> arb:
+    @staticmethod
+    def upper_ratio(left: End, right: End) -> arb:
         """Upper bound of R on the cell between two ends; see upper_gap."""
-        width = arb(right.x - left.x)
-        return upper_gap(left.u, right.u, left.v, left.dv, right.v, right.dv, width)
+        return upper_gap(left.u, right.u, left.v, left.dv, right.v, right.dv, arb(right.x - left.x))
 
-    def lower_ratio(self, left: End, right: End) -> arb:
+    @staticmethod
+    def lower_ratio(left: End, right: End) -> arb:
         """Lower bound (its lower end) of R on the cell: minus the upper bound of V − U."""
-        width = arb(right.x - left.x)
-        return -upper_gap(left.v, right.v, left.u, left.du, right.u, right.du, width)
+        return -upper_gap(left.v, right.v, left.u, left.du, right.u, right.du, arb(right.x - left.x))
 
     def upper_charge(self, left: End, right: End, ratio: arb) -> arb:
         """Upper bound of ∫ max(positive − negative, 0) over the cell, given ``ratio``, an upper bound of R there.
@@ -100,15 +148,18 @@ class StretchBalls:
         """1 where R ≥ 0 is proved on the whole line beyond ``end``, −1 where R ≤ 0 is, else 0.
 
         Source: slopes of convex functions rise, so beyond ``end`` U′ and V′ lie between their value there and their limit at
-        infinity; a limit is the outermost slope of the lines, unless a square is added to them.
+        infinity.
         """
+        assert self.upper is not None and self.lower is not None
         ratio = end.u - end.v
         if to_right:
-            least_rise = None if self.lower.q is not None else end.du - self.lower.largest_slope
-            largest_rise = None if self.upper.q is not None else self.upper.largest_slope - end.dv
+            limit_u, limit_v = self.upper.largest_slope, self.lower.largest_slope
+            least_rise = None if limit_v is None else end.du - limit_v
+            largest_rise = None if limit_u is None else limit_u - end.dv
         else:
-            least_rise = None if self.lower.q is not None else self.lower.least_slope - end.du
-            largest_rise = None if self.upper.q is not None else end.dv - self.upper.least_slope
+            limit_u, limit_v = self.upper.least_slope, self.lower.least_slope
+            least_rise = None if limit_v is None else limit_v - end.du
+            largest_rise = None if limit_u is None else end.dv - limit_u
         if least_rise is not None and least_rise >= 0 and ratio >= 0:
             return 1
         if largest_rise is not None and largest_rise <= 0 and ratio <= 0:

@@ -9,13 +9,13 @@ from fractions import Fraction
 import flint
 from flint import arb, fmpq
 
+from audit.density import Density
 from audit.divergence import joined
 from audit.exact import ball, enclosure, fraction, rational
-from audit.masses import Interval, mass
+from audit.masses import Interval
 from audit.shifts import Peak, Search, Supremum
 from audit.theorems import decide_theorem_4_2, grid_size
 from audit.verdict import Decision, Enclosure, Expired, Limits, Verdict, Witness
-from mechanisms.arithmetic import BALL
 from mechanisms.claims import Claim, Statement, Theorem32, Theorem42
 from mechanisms.divergence import local_maxima
 from mechanisms.families import Mechanism, QuasiGaussian, ScaledFamily
@@ -145,13 +145,12 @@ def _refuted(
 
 def make_witness(mechanism: Mechanism, claim: Claim, peak: Peak, grid: int | None, limits: Limits) -> Witness | None:
     """The event of the peak with P(A − φ) and e^ε P(A) + threshold, enclosed apart; None where limits.bits do not part them."""
-    form = mechanism.unit_form
     event = joined(peak.event)
     bits = 128
     while bits <= limits.bits:
         limits.check()
         with flint.ctx.workprec(bits):
-            shifted, bound = event_probabilities(form, event, peak.shift, claim)
+            shifted, bound = event_probabilities(mechanism.unit_form, event, peak.shift, claim)
             if shifted > bound:
                 unit = mechanism.sensitivity
                 return Witness(
@@ -170,22 +169,10 @@ def event_probabilities(form: Form, event: Sequence[Interval], shift: Fraction, 
     """(P(A − φ), e^ε P(A) + threshold) for a union A of intervals, at the precision in force."""
     move = rational(shift)
     moved = [(None if a is None else a + move, None if b is None else b + move) for a, b in event]
-    total = form.mass(BALL)
-    here = sum((probability_mass(form, interval) for interval in event), arb(0)) / total
-    there = sum((probability_mass(form, interval) for interval in moved), arb(0)) / total
+    density = Density(form)
+    here = sum((density.probability(interval) for interval in event), arb(0))
+    there = sum((density.probability(interval) for interval in moved), arb(0))
     return there, ball(claim.epsilon).exp() * here + ball(claim.threshold)
-
-
-def probability_mass(form: Form, interval: Interval) -> arb:
-    """∫ f over the interval, f not normalised."""
-    start, stop = interval
-    total = arb(0)
-    for piece in form.whole_line:
-        a = start if piece.start is None else rational(piece.start) if start is None else max(start, rational(piece.start))
-        b = stop if piece.stop is None else rational(piece.stop) if stop is None else min(stop, rational(piece.stop))
-        if piece.sum.lines and (a is None or b is None or a < b):
-            total += mass(piece.sum, (a, b))
-    return total
 
 
 def _in_unit(end: fmpq | None, unit: Fraction) -> Fraction | None:

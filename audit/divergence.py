@@ -1,13 +1,12 @@
 """Enclosure of the hockey-stick divergence at one shift: D(φ) = ∫ max( f(x+φ) − e^ε f(x), 0 ) dx. (trusted)
 
-The integrand is positive − negative, two sums of exponentials of lines under Gaussian factors (mechanisms.difference).
-With R = log positive − log negative the line is cut into cells of three kinds:
+With R = log f(x+φ) − log f(x) − ε the line is cut into cells of three kinds:
 
     P   R ≥ 0 on the whole cell is proved: the cell's exact mass counts
     N   R ≤ 0 on the whole cell is proved: the cell counts nothing
     U   neither: charged with an upper bound of ∫ max(…, 0) over it
 
-so that  S ≤ D(φ) ≤ S + charges,  S the mass of positive − negative over the P cells. The cell with the largest charge is
+so that  S ≤ D(φ) ≤ S + charges,  S the mass of f(x+φ) − e^ε f(x) over the P cells. The cell with the largest charge is
 split first. Float proposals only say where to cut; every cell is decided in balls, from its two ends (audit.cells,
 audit.anchor).
 """
@@ -16,9 +15,10 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import pairwise
 
 from flint import arb, fmpq
 
@@ -27,10 +27,11 @@ from audit.cells import End, StretchBalls
 from audit.exact import dyadic, fraction, rational
 from audit.masses import Interval
 from audit.verdict import Limits
-from mechanisms.difference import Stretch
 from mechanisms.lines import ZERO
 
 NARROW = fmpq(1, 4096)
+NEGLIGIBLE = 12.0
+"""A line's mass below e^−NEGLIGIBLE of the budget is bounded instead of evaluated."""
 
 
 class Cells:
@@ -123,24 +124,23 @@ def joined(cells: Iterable[Interval]) -> list[Interval]:
     return found
 
 
-def cut_points(stretch: Stretch, whole: Interval, proposals: Iterable[float], extra: set[fmpq]) -> list[fmpq]:
+def cut_points(balls: StretchBalls, roots: Sequence[float], extra: Sequence[fmpq]) -> list[fmpq]:
     """Where to cut a stretch: its finite ends, round each proposed sign change, and beyond everything of interest."""
-    start, stop = whole
-    points = {end for end in (start, stop) if end is not None} | extra
-    roots = [root for root in proposals if math.isfinite(root)]
+    start, stop = balls.whole
+    points = {end for end in (start, stop) if end is not None}
     for root in roots:
         radius = max(abs(root), 2.0**-20) * 2.0**-42
         points |= {dyadic(root - radius), dyadic(root + radius)}
     if start is None or stop is None:
-        c = max(stretch.positive.c, stretch.negative.c)
-        middles = [line.slope / (2 * c) for s in (stretch.positive, stretch.negative) for line in s.lines] if c else []
-        inner = [*(fraction(p) for p in points - extra), *middles] or [ZERO]
+        inner = [*(fraction(p) for p in points), *balls.middles] or [ZERO]
         low, high = min(inner), max(inner)
-        margin = Fraction(round(8 * max(1, high - low)), 64) + Fraction(1, 64)
+        margin = max(Fraction(1), high - low) / 8 + Fraction(1, 64)
         if start is None:
             points.add(rational(_floor_dyadic(low - margin)))
         if stop is None:
             points.add(rational(-_floor_dyadic(-high - margin)))
+    first, last = min(points), max(points)
+    points |= {p for p in extra if first < p < last}
     return sorted(p for p in points if (start is None or p >= start) and (stop is None or p <= stop))
 
 
@@ -166,37 +166,34 @@ class DivergenceAt:
     """The divergence at one shift, enclosed as tightly as asked, at the precision in force.
 
     Guarantee of ``bound``: lower ≤ the integral ≤ upper, whatever the proposals and the budget. Precondition: the stretches
-    cover the line but for finitely many points (mechanisms.difference). Rounding: outward (arb).
+    cover the line but for finitely many points (audit.density). Rounding: outward (arb).
     """
 
     def __init__(
         self,
-        stretches: tuple[Stretch, ...],
+        stretches: Sequence[StretchBalls],
         proposals: Iterable[float],
         budget: float,
         anchor: Anchor | None = None,
-        cuts: Iterable[fmpq] = (),
+        cuts: Sequence[fmpq] = (),
     ) -> None:
-        roots = list(proposals)
-        extra = set(cuts)
-        self._inherited = extra
+        roots = [root for root in proposals if math.isfinite(root)]
+        self._inherited = cuts
         self._cells = cells = Cells(anchor)
-        self._settled: list[Interval] = []
-        self._settled_mass = arb(0)
-        for stretch in stretches:
-            balls = StretchBalls(stretch)
-            if balls.trivial:
-                if stretch.positive.lines:
-                    self._settled.append(balls.whole)
-                    self._settled_mass += balls.positive_mass.over(balls.whole)
+        self._settled: list[tuple[StretchBalls, Interval]] = []
+        for balls in stretches:
+            if balls.upper is None:
+                continue
+            if balls.lower is None:
+                self._settled.append((balls, balls.whole))
                 continue
             cells.proved[balls] = []
-            ends = [balls.at(x) for x in cut_points(stretch, balls.whole, roots, extra)]
-            for left, right in zip(ends[:-1], ends[1:], strict=True):
+            ends = [balls.at(x) for x in cut_points(balls, roots, cuts)]
+            for left, right in pairwise(ends):
                 cells.add(balls, left, right)
-            if stretch.start is None:
+            if balls.whole[0] is None:
                 cells.add_tail(balls, ends[0], False, budget)
-            if stretch.stop is None:
+            if balls.whole[1] is None:
                 cells.add_tail(balls, ends[-1], True, budget)
 
     def is_exhausted(self, limits: Limits) -> bool:
@@ -210,14 +207,15 @@ class DivergenceAt:
         """
         cells = self._cells
         cells.refine(budget, limits)
-        event, total, weight = list(self._settled), self._settled_mass, arb(0)
-        for balls, proved in cells.proved.items():
-            intervals = joined(proved)
-            event += intervals
-            for interval in intervals:
-                here = balls.negative_mass.over(interval)
-                total += balls.positive_mass.over(interval) - here
-                weight += here
+        floor = math.log(budget) - NEGLIGIBLE if budget > 0 else -math.inf
+        event: list[Interval] = []
+        total, weight = arb(0), arb(0)
+        proved = [*self._settled, *((balls, part) for balls, parts in cells.proved.items() for part in joined(parts))]
+        for balls, interval in proved:
+            event.append(interval)
+            here = balls.negative_mass.over(interval, floor) if balls.lower is not None else arb(0)
+            total += balls.positive_mass.over(interval, floor) - here
+            weight += here
         # The mass of P cells is ≥ 0 by proof; the ball that encloses it may reach below.
         total = total.max(arb(0))
         return PointBound(total, total + cells.charges(), weight, tuple(event))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from flint import arb, ctx, fmpq
+from flint import arb, fmpq
 
 from audit.exact import ball
 from audit.points import coefficient
@@ -20,64 +20,71 @@ Interval = tuple[fmpq | None, fmpq | None]
 """(a, b) on the line, None for an infinite end."""
 
 
+LARGEST_LOG = 1e9
+LARGEST_Z = 3e4
+"""Beyond these, float estimates of magnitudes are not tried: their rounding would eat the margin."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Bell:
     """C e^(b x − c x²), whose mass over [u, v] is amplitude · (erfc(z_u) − erfc(z_v)), z = √c (x − centre)."""
 
     centre: arb
     amplitude: arb
+    float_centre: float
     log_amplitude: float
 
 
 class Masses:
     """∫ of one LineSum over intervals, at the precision in force.
 
-    Guarantee: the ball contains the integral. Rounding: outward. Lines below 2^−precision on an interval are enclosed between
-    0 and an upper bound, by erfc(z) ≤ e^(−z²) for z ≥ 0.
+    Guarantee: the ball contains the integral. Rounding: outward. Of a line whose mass on the interval is below e^floor by a
+    float estimate, 0 ≤ mass ≤ e^(floor + 1) is used instead, from erfc(z) ≤ e^(−z²) for z ≥ 0; the estimate adds a bound
+    of its own rounding error, and the factor e covers what is left.
     """
 
     def __init__(self, sum_: LineSum) -> None:
         self._sum = sum_
-        self._floor = -ctx.prec * math.log(2.0)
         if sum_.c:
             root = ball(sum_.c).sqrt()
             self._root = root
-            self._root_float = float(root)
+            self._float_root = float(root)
             half = arb.pi().sqrt() / (2 * root)
             self._bells = [self._bell(line, half) for line in sum_.lines]
+            largest = max((abs(bell.log_amplitude) for bell in self._bells), default=0.0)
+            self._may_estimate = largest < LARGEST_LOG and 0 < self._float_root < LARGEST_LOG
 
     def _bell(self, line: Line, half: arb) -> _Bell:
         c = self._sum.c
         # The peak b²/(4c) goes into the exponents exactly, before any rounding.
         terms = tuple((w, a + line.slope * line.slope / (4 * c)) for w, a in line.terms)
-        amplitude = coefficient(terms) * half
-        return _Bell(ball(line.slope / (2 * c)), amplitude, float(amplitude.log()))
+        amplitude, centre = coefficient(terms) * half, ball(line.slope / (2 * c))
+        return _Bell(centre, amplitude, float(centre), float(amplitude.log()))
 
-    def over(self, interval: Interval) -> arb:
-        """The mass over one interval."""
+    def over(self, interval: Interval, floor: float = -math.inf) -> arb:
+        """The mass over one interval; ``floor`` only trades tightness for speed."""
         if not self._sum.lines:
             return arb(0)
         if not self._sum.c:
             return _exponential_mass(self._sum, interval)
         start, stop = interval
         u, v = None if start is None else arb(start), None if stop is None else arb(stop)
-        total = arb(0)
-        negligible: list[arb] = []
+        left, right = -math.inf if u is None else float(u), math.inf if v is None else float(v)
+        estimate = self._may_estimate and floor > -LARGEST_LOG
+        total, negligible = arb(0), 0
         for bell in self._bells:
+            # Distance of the centre from the interval, in units where the line falls like e^(−z²).
+            z = self._float_root * max(left - bell.float_centre, bell.float_centre - right, 0.0)
+            error = 2.0**-48 * z * self._float_root * (min(abs(left), abs(right)) + abs(bell.float_centre) + z)
+            if estimate and 1 < z < LARGEST_Z and bell.log_amplitude - z * z + error < floor:
+                negligible += 1
+                continue
             z_u = None if u is None else self._root * (u - bell.centre)
             z_v = None if v is None else self._root * (v - bell.centre)
-            if z_u is not None and (near := float(z_u)) > 1 and bell.log_amplitude - near * near < self._floor:
-                negligible.append(bell.amplitude * _upper_erfc(z_u))
-            elif z_v is not None and (near := float(z_v)) < -1 and bell.log_amplitude - near * near < self._floor:
-                negligible.append(bell.amplitude * _upper_erfc(-z_v))
-            else:
-                total += bell.amplitude * _erfc_between(z_u, z_v)
-        return total + sum(negligible, arb(0)).union(arb(0)) if negligible else total
-
-
-def _upper_erfc(z: arb) -> arb:
-    """Upper bound of erfc(z) where z ≥ 0 (2, the bound for every z, where that is not certain)."""
-    return (-z * z).exp() if z >= 0 else arb(2)
+            total += bell.amplitude * _erfc_between(z_u, z_v)
+        if negligible:
+            total += (negligible * arb(floor + 1).exp()).union(arb(0))
+        return total
 
 
 def _erfc_between(z_u: arb | None, z_v: arb | None) -> arb:
@@ -102,6 +109,35 @@ def _exponential_mass(sum_: LineSum, interval: Interval) -> arb:
     u = BALL.array([arb(start)])
     v = None if stop is None else BALL.array([arb(stop)])
     return sum_.moments(u, v, 0, BALL)[0][0]
+
+
+class MovedMasses:
+    """factor · ∫ of a sum over intervals moved by a shift; each is kept."""
+
+    def __init__(self, masses: Masses, shift: fmpq | None = None, factor: arb | None = None) -> None:
+        self._masses, self._shift, self._factor = masses, shift, factor
+        self._log_factor = 0.0 if factor is None else float(factor.log())
+        self._kept: dict[Interval, tuple[float, arb]] = {}
+
+    @classmethod
+    def of(cls, sum_: LineSum) -> MovedMasses:
+        """The masses of a sum as it stands."""
+        return cls(Masses(sum_))
+
+    def over(self, interval: Interval, floor: float = -math.inf) -> arb:
+        """The mass over one interval; see Masses.over."""
+        known = self._kept.get(interval)
+        if known is not None and known[0] <= floor:
+            return known[1]
+        start, stop = interval
+        move = self._shift
+        if move is not None:
+            start, stop = None if start is None else start + move, None if stop is None else stop + move
+        found = self._masses.over((start, stop), floor - self._log_factor)
+        if self._factor is not None:
+            found = self._factor * found
+        self._kept[interval] = (floor, found)
+        return found
 
 
 def mass(sum_: LineSum, interval: Interval) -> arb:

@@ -9,7 +9,7 @@ import math
 from fractions import Fraction
 from functools import reduce
 
-from flint import arb, arb_poly
+from flint import arb, arb_poly, fmpq, fmpz
 
 from audit.exact import ball
 from mechanisms.lines import ZERO, LineSum, Terms
@@ -25,14 +25,12 @@ def coefficient(terms: Terms) -> arb:
 
 
 class ConvexLog:
-    """U(x) = log Σ C_j e^(b_j x) + q x², q ≥ 0: convex, as a log-sum-exp of lines plus a convex square."""
+    """log Σ C_j e^(b_j x): convex, as a log-sum-exp of lines. Values at exact points are kept."""
 
-    def __init__(self, sum_: LineSum, q: Fraction = ZERO) -> None:
+    def __init__(self, sum_: LineSum) -> None:
         lines = sorted(sum_.lines, key=lambda line: line.slope)
         self.least_slope = ball(lines[0].slope)
         self.largest_slope = ball(lines[-1].slope)
-        self.q = ball(q) if q else None
-        self._base = self.least_slope
         steps = [line.slope - lines[0].slope for line in lines]
         step = _common_step(steps)
         weights = [coefficient(line.terms) for line in lines]
@@ -47,13 +45,21 @@ class ConvexLog:
             self._step = ball(step)
         else:
             self._lines = list(zip(weights, rises, [ball(offset) for offset in steps], strict=True))
+        self._kept: dict[tuple[fmpz, fmpz], tuple[arb, arb]] = {}
 
-    def at(self, x: arb) -> tuple[arb, arb]:
-        """(U(x), U′(x)), enclosed.
+    def at(self, x: fmpq) -> tuple[arb, arb]:
+        """(value, slope) at x, enclosed.
 
-        Guarantee: both contain the true value for every x in the ball. Rounding: outward (arb). Coefficients are
-        positive, so nothing cancels in the sums.
+        Guarantee: both contain the true value. Rounding: outward (arb). Coefficients are positive, so nothing cancels in
+        the sums.
         """
+        key = (x.p, x.q)  # hashing an fmpq itself costs more than the evaluation
+        found = self._kept.get(key)
+        if found is None:
+            found = self._kept[key] = self._evaluate(arb(x))
+        return found
+
+    def _evaluate(self, x: arb) -> tuple[arb, arb]:
         if self._step is not None:
             z = (self._step * x).exp()
             total, rise = self._values(z), self._slopes(z)
@@ -63,10 +69,7 @@ class ConvexLog:
                 e = (offset * x).exp()
                 total += weight * e
                 rise += weighted_slope * e
-        value, slope = self._base * x + total.log(), self._base + rise / total
-        if self.q is not None:
-            value, slope = value + self.q * x * x, slope + 2 * self.q * x
-        return value, slope
+        return self.least_slope * x + total.log(), self.least_slope + rise / total
 
 
 def _common_step(offsets: list[Fraction]) -> Fraction | None:

@@ -181,7 +181,7 @@ def _polish(member: ScaledFamily, claim: Claim, proposal: Fraction, limits: Limi
     sigma, shift = proposal, seeds[-1]
 
     def log_excess(at: Fraction) -> Fraction:
-        points = Points(member.with_sigma(at).unit_form, limits)
+        points = Points(member.with_sigma(at).unit_form, limits, claim.threshold)
         bound, low, high = points.measure(shift, claim.epsilon, POLISH_TIGHTNESS, ball(claim.threshold / 2**90))
         return fraction_of_middle((low + high).log() - (2 * ball(claim.threshold)).log())
 

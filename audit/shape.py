@@ -152,7 +152,7 @@ class LogCurve:
     def at(self, x: fmpq) -> CurvePoint:
         """The curve at an exact point."""
         point = arb(x)
-        u, du = self._convex.at(point)
+        u, du = self._convex.at(x)
         return CurvePoint(x, u, du, u - self._c * point * point)
 
     def upper_log(self, left: CurvePoint, right: CurvePoint) -> arb:

@@ -1,32 +1,38 @@
 """sup of D(φ) over the shifts of a claim: verified, refuted at a shift, or inconclusive. (trusted)
 
-The shifts are indices: i stands for φ = i/size. On a grid (theorem-3.2) the indices are the grid and a box of two
-neighbours is decided by its ends; on the continuum (direct) size is a power of two that is doubled as boxes are halved, and
-a box is bounded from its ends by the inequality of audit.shape.Roughness. Everything is in units of Δ.
+A box of shifts is bounded from its two ends by the inequality of audit.shape.Roughness, or halved. On a grid (theorem-3.2)
+only the grid's points count: a box without any is done, and one with few is decided point by point. Everything is in units
+of Δ.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
 import flint
 from flint import arb, fmpq
 
-from audit.anchor import REACH, Anchor
+from audit.cover import propose_cover
+from audit.density import Density
 from audit.divergence import DivergenceAt, PointBound
 from audit.exact import ball, lower, upper
 from audit.masses import Interval
 from audit.shape import Roughness, is_log_concave, step_shifts
 from audit.verdict import Expired, Limits
-from mechanisms.arithmetic import BALL
-from mechanisms.difference import Stretch, difference
-from mechanisms.divergence import positive_intervals
+from mechanisms.difference import difference
+from mechanisms.divergence import Curve, positive_intervals
 from mechanisms.form import Form
 from mechanisms.numbers import natural_log
 
 START_BITS = 128
+LEAST_BUDGET = 1e-280
+"""Below this, floats no longer tell budgets apart."""
+FEW = 2
+"""Up to so many grid points in a box are decided one by one."""
 TIGHT_BOXES = 256
 """How many boxes may be spent on a bound of sup D below the threshold before only the threshold is proved."""
 
@@ -40,26 +46,35 @@ class NeedBoxes(Exception):
 
 
 class Points:
-    """D at single shifts, for one form at one precision; each evaluation is kept."""
+    """D at single shifts, for one form at one precision; each evaluation is kept.
 
-    def __init__(self, form: Form, limits: Limits) -> None:
-        self.form = form
+    ``scale`` is the size of the divergences of interest. f is declared up to a factor, which is chosen to bring their masses
+    near 1: the floats that guide the search would underflow at δ = 10⁻³²⁰.
+    """
+
+    def __init__(self, form: Form, limits: Limits, scale: Fraction) -> None:
+        self.form = form.lifted(Fraction(-round(natural_log(scale)))) if scale else form
         self.limits = limits
-        self.mass: arb = form.mass(BALL)
+        self._density = Density(self.form)
+        self.mass = self._density.mass
         self._bounds: dict[Fraction, dict[Fraction, _Known]] = {}
-        self._at_one: dict[Fraction, Stretch | None] = {}
+        self._curve: tuple[Fraction, Curve] | None = None
         self._cuts: list[fmpq] = []
         """Where the last evaluation split its cells: the next shift is often a neighbour."""
 
     def _search(self, shift: Fraction, epsilon: Fraction, budget: float) -> DivergenceAt:
-        stretches = difference(self.form, shift, epsilon)
-        anchor = None
-        if 1 - REACH <= shift < 1:
-            if epsilon not in self._at_one:
-                self._at_one[epsilon] = Anchor.at_one(self.form, epsilon)
-            at_one = self._at_one[epsilon]
-            anchor = None if at_one is None else Anchor(self.form, at_one, shift)
-        return DivergenceAt(stretches, positive_intervals(stretches).ravel(), budget, anchor, self._cuts)
+        stretches = self._density.stretches(shift, epsilon)
+        anchor = self._density.anchor(shift, epsilon)
+        return DivergenceAt(stretches, self._propose(shift, epsilon).ravel(), budget, anchor, self._cuts)
+
+    def _propose(self, shift: Fraction, epsilon: Fraction) -> Any:
+        """Floats: where the integrand changes its sign, as intervals of shape (n, 2)."""
+        if self._density.cancels(shift):
+            return positive_intervals(difference(self.form, shift, epsilon))
+        if self._curve is None:
+            self._curve = (epsilon, Curve(self.form, epsilon))
+        base, curve = self._curve
+        return curve.intervals(float(shift), float(epsilon - base))
 
     def _keep(self, shift: Fraction, epsilon: Fraction, search: DivergenceAt, bound: PointBound) -> None:
         known = _Known(bound.lower / self.mass, bound.upper / self.mass, bound.weight / self.mass)
@@ -68,19 +83,17 @@ class Points:
             self._cuts = search.cuts()
 
     def _bound(self, search: DivergenceAt, budget: float) -> tuple[PointBound, arb, arb]:
-        """The bound within the budget, and D from below and above, divided by the mass."""
+        """The bound within the budget, and D from below and above, divided by the mass.
+
+        Where the balls' own radius is not far below the budget, more cells do not help but more bits do.
+        """
         self.limits.check()
         bound = search.bound(budget, self.limits)
-        if not bound.upper.is_finite():
-            raise NeedBits
-        return bound, bound.lower / self.mass, bound.upper / self.mass
-
-    def _require_progress(self, search: DivergenceAt, shift: Fraction, resolved: bool) -> None:
-        """Where the slack cannot be told from the balls' own radius, more cells do not help but more bits do."""
-        if not resolved:
+        if not bound.upper.is_finite() or 2 * float(bound.lower.rad()) > budget or budget < LEAST_BUDGET:
             raise NeedBits
         if search.is_exhausted(self.limits):
-            raise NeedBoxes(f"{self.limits.cells} cells were not enough at the shift {float(shift):.9g}·Δ")
+            raise NeedBoxes(f"{self.limits.cells} cells were not enough at one shift")
+        return bound, bound.lower / self.mass, bound.upper / self.mass
 
     def evaluate(self, shift: Fraction, epsilon: Fraction, goal: arb) -> tuple[PointBound, arb, arb]:
         """(the last bound, lower, upper) of D_ε(φ), tight enough to tell D ≤ goal from D > goal.
@@ -95,9 +108,8 @@ class Points:
             if high <= goal or low > goal:
                 self._keep(shift, epsilon, search, bound)
                 return bound, low, high
-            slack = goal_mass - bound.lower
-            self._require_progress(search, shift, bool(slack.mid() > 8 * slack.rad()))
-            budget = min(float(slack.mid()) / 4, budget / 4)
+            slack = abs(float((goal_mass - bound.lower).mid()))
+            budget = min(max(slack / 4, budget * 2.0**-12), budget / 4)
 
     def measure(self, shift: Fraction, epsilon: Fraction, tightness: Fraction, floor: arb) -> tuple[PointBound, arb, arb]:
         """(the last bound, lower, upper) of D_ε(φ) with upper − lower ≤ tightness · upper, or upper ≤ floor."""
@@ -108,9 +120,8 @@ class Points:
             if high - low <= ball(tightness) * high or high <= floor:
                 self._keep(shift, epsilon, search, bound)
                 return bound, low, high
-            enough = (bound.upper - bound.lower).rad() * 8 < (ball(tightness) * bound.upper).mid()
-            self._require_progress(search, shift, bool(enough))
-            budget = min(float((ball(tightness) * bound.upper).mid()) / 4, budget / 4)
+            wanted = float((ball(tightness) * bound.upper).mid()) / 4
+            budget = min(max(wanted, budget * 2.0**-12), budget / 4)
 
     def is_at_most(self, shift: Fraction, epsilon: Fraction, goal: arb) -> bool:
         """Whether D_ε(φ) ≤ goal; False means D_ε(φ) > goal is proved.
@@ -172,21 +183,27 @@ class Supremum:
 
 @dataclass(frozen=True)
 class Box:
-    """The shifts from i/size to j/size."""
+    """The shifts from i/2^level to (i+1)/2^level."""
 
     i: int
-    j: int
-    size: int
+    level: int
 
     @property
     def width(self) -> Fraction:
-        return Fraction(self.j - self.i, self.size)
+        return Fraction(1, 1 << self.level)
 
-    def halves(self, on_grid: bool) -> tuple[Box, Box]:
+    @property
+    def ends(self) -> tuple[Fraction, Fraction]:
+        return self.i * self.width, (self.i + 1) * self.width
+
+    def halves(self) -> tuple[Box, Box]:
         """Two boxes with a common end."""
-        box = self if on_grid or (self.j - self.i) % 2 == 0 else Box(2 * self.i, 2 * self.j, 2 * self.size)
-        middle = (box.i + box.j) // 2
-        return Box(box.i, middle, box.size), Box(middle, box.j, box.size)
+        return Box(2 * self.i, self.level + 1), Box(2 * self.i + 1, self.level + 1)
+
+    def grid_points(self, size: int) -> range:
+        """The i for which i/size lies in the box."""
+        start, stop = self.ends
+        return range(math.ceil(start * size), math.floor(stop * size) + 1)
 
 
 class Search:
@@ -204,9 +221,7 @@ class Search:
         limits: Limits,
         progress: Callable[[float], None] | None,
     ) -> None:
-        # f is declared up to a factor: bring the masses that matter near 1, for the floats that guide the search.
-        self.form = form.lifted(Fraction(-round(natural_log(threshold)))) if threshold else form
-        self.epsilon, self.threshold = epsilon, threshold
+        self.form, self.epsilon, self.threshold = form, epsilon, threshold
         self.grid, self.limits, self.progress = grid, limits, progress
         self.tightness, self.floor = tightness, floor
         self.bits = START_BITS
@@ -218,7 +233,7 @@ class Search:
 
     def run(self, proposals: Sequence[Fraction]) -> Supremum:
         """Decide sup D ≤ threshold, looking first at the proposed shifts."""
-        pending = [Box(0, self.grid or 1, self.grid or 1)]
+        pending: list[Box] = []
         todo = list(proposals)
         stopped = ""
         while True:
@@ -244,7 +259,7 @@ class Search:
 
     def _attempt(self, todo: list[Fraction], pending: list[Box]) -> bool:
         """Work off the lists at the precision in force; True when every shift is bounded by the goal."""
-        points = Points(self.form, self.limits)
+        points = Points(self.form, self.limits, self.threshold)
         while todo:
             if self._look(points, todo[-1]):
                 return False
@@ -258,29 +273,42 @@ class Search:
 
     def _cover(self, points: Points, pending: list[Box]) -> bool:
         rough = Roughness.of(self.form)
+        if not pending:
+            pending += self._first_boxes(rough)
         while pending:
             self.limits.check()
             box = pending[-1]
-            if self._is_bounded(points, rough, box):
+            settled = self._is_bounded(points, rough, box)
+            if not settled and self.grid is not None and len(inside := box.grid_points(self.grid)) <= FEW:
+                if any(self._look(points, Fraction(i, self.grid)) for i in inside):
+                    return False
+                settled = True
+            if settled:
                 pending.pop()
                 self.boxes += 1
                 if self.progress is not None:
                     self.progress(1 - float(sum(other.width for other in pending)))
                 continue
-            if self.boxes + len(pending) > self.limits.boxes or box.size.bit_length() > self.limits.bits:
+            if self.boxes + len(pending) > self.limits.boxes or box.level > self.limits.bits:
                 raise NeedBoxes(f"{self.boxes} boxes of shifts were not enough (working on {_span(box)})")
-            if self.grid is not None and box.j - box.i <= 1:
-                # One of the two grid points exceeds the goal: either the claim fails there, or the goal is raised.
-                if any(self._look(points, Fraction(i, box.size)) for i in (box.i, box.j)):
-                    return False
-                continue
             if self.boxes >= TIGHT_BOXES:
                 self.goal, self.tightness = self.threshold, None  # the verdict comes before the evidence
-            left, right = box.halves(self.grid is not None)
-            if self._look(points, Fraction(left.j, left.size)):
+            left, right = box.halves()
+            if self.grid is None and self._look(points, left.ends[1]):
                 return False
             pending[-1:] = [right, left]
         return True
+
+    def _first_boxes(self, rough: Roughness) -> list[Box]:
+        """A cover to start from, widest box last: at a common end the bound for the wider box serves the narrower one."""
+        if rough.points or self.goal == 0:
+            return [Box(0, 0)]
+        most = min(self.limits.boxes, 4096)
+        found = propose_cover(self.form, self.epsilon, float(self.goal), rough.c, most)
+        if len(found) > self.limits.boxes:
+            raise NeedBoxes(f"more than {self.limits.boxes} boxes of shifts would be needed")
+        boxes = [Box(i, level) for i, level in found]
+        return sorted(boxes, key=lambda box: -box.level)
 
     def _look(self, points: Points, shift: Fraction) -> bool:
         """Enclose D at one shift of the claim; True where it exceeds the threshold. Raises the goal where it must."""
@@ -288,6 +316,9 @@ class Search:
         bound, low, high = points.evaluate(shift, self.epsilon, goal)
         self._note_peak(shift, low, bound)
         if low > threshold:
+            if self.tightness is not None:
+                bound, low, _ = points.measure(shift, self.epsilon, self.tightness / 2**12, threshold)
+                self._note_peak(shift, low, bound)
             return True
         if self.tightness is None or (self._aimed and high <= goal):
             return False
@@ -310,18 +341,15 @@ class Search:
 
     def _is_bounded(self, points: Points, rough: Roughness, box: Box) -> bool:
         """Whether D ≤ goal is proved for every shift of the claim in the box."""
-        ends = (Fraction(box.i, box.size), Fraction(box.j, box.size))
-        if self.grid is not None and box.j - box.i <= 1:
-            return all(points.is_at_most(shift, self.epsilon, ball(self.goal)) for shift in ends)
         lift = rough.lift(box.width)
         goal = ball(self.goal)
         if rough.points:
-            goal = goal - rough.upper_charge(self.form, box.width) / points.mass
+            goal = goal - rough.upper_charge(points.form, box.width) / points.mass
         goal = goal * ball(-lift).exp()
         if not goal > 0:
             return False
-        return all(points.is_at_most(shift, self.epsilon - lift, goal) for shift in ends)
+        return all(points.is_at_most(shift, self.epsilon - lift, goal) for shift in box.ends)
 
 
 def _span(box: Box) -> str:
-    return f"[{box.i}/{box.size}, {box.j}/{box.size}]·Δ"
+    return f"[{box.i}, {box.i + 1}]/2^{box.level}·Δ"

@@ -65,6 +65,16 @@ class Console:
             yield lambda share: bar.update(max(0, min(1000, int(1000 * share)) - bar.pos))
 
 
+def ask_passphrase(new: bool = False) -> bytes:
+    """The passphrase of a key: from AUDIT_PASSPHRASE, or asked for on the terminal (twice for a new one)."""
+    given = os.environ.get("AUDIT_PASSPHRASE")
+    if given is None and not sys.stdin.isatty():
+        raise InputError("AUDIT_PASSPHRASE", "nothing", "the passphrase of the key, or a terminal to ask for it")
+    if given is None:
+        given = click.prompt("Passphrase", hide_input=True, confirmation_prompt=new, err=True)
+    return os.fsencode(given)
+
+
 def _report(where: str, error: str, as_json: bool) -> None:
     """One error: a line on standard error, or an object on standard output."""
     where, error = (" ".join(text.split()) for text in (where, error))

@@ -60,8 +60,8 @@ class Arithmetic:
         """A number near the largest along the first axis: what a log-sum-exp subtracts. Any value is correct."""
         raise NotImplementedError
 
-    def clip(self, x: Array, lower: Any, upper: Any | None) -> Array:
-        """max(x, lower), then min(·, upper) unless that is None."""
+    def clip(self, x: Array, lower: Any | None, upper: Any | None) -> Array:
+        """max(x, lower), then min(·, upper); None is no bound."""
         raise NotImplementedError
 
     def where(self, condition: Any, yes: Array, no: Array) -> Array:
@@ -91,8 +91,8 @@ class _Float(Arithmetic):
         top = exponents.max(axis=0)
         return np.where(np.isfinite(top), top, 0.0)
 
-    def clip(self, x: Array, lower: Any, upper: Any | None) -> Array:
-        x = np.maximum(x, lower)
+    def clip(self, x: Array, lower: Any | None, upper: Any | None) -> Array:
+        x = x if lower is None else np.maximum(x, lower)
         return x if upper is None else np.minimum(x, upper)
 
 
@@ -138,8 +138,8 @@ class _Ball(Arithmetic):
         flat = exponents.reshape(exponents.shape[0], -1)
         return _objects(top(flat[:, i]) for i in range(flat.shape[1])).reshape(exponents.shape[1:])
 
-    def clip(self, x: Array, lower: Any, upper: Any | None) -> Array:
-        x = np.frompyfunc(lambda v: v.max(lower), 1, 1)(x)
+    def clip(self, x: Array, lower: Any | None, upper: Any | None) -> Array:
+        x = x if lower is None else np.frompyfunc(lambda v: v.max(lower), 1, 1)(x)
         return x if upper is None else np.frompyfunc(lambda v: v.min(upper), 1, 1)(x)
 
 
@@ -172,8 +172,8 @@ class Multiprecision(Arithmetic):
     def pivot(self, exponents: Array) -> Array:
         return exponents.max(axis=0)
 
-    def clip(self, x: Array, lower: Any, upper: Any | None) -> Array:
-        x = np.frompyfunc(lambda v: max(v, lower), 1, 1)(x)
+    def clip(self, x: Array, lower: Any | None, upper: Any | None) -> Array:
+        x = x if lower is None else np.frompyfunc(lambda v: max(v, lower), 1, 1)(x)
         return x if upper is None else np.frompyfunc(lambda v: min(v, upper), 1, 1)(x)
 
 

@@ -1,8 +1,8 @@
 """Float calibration: the least scale for which a claim holds, tight and fast. It proposes, it never decides.
 
-A direct condition is sup D(φ) ≤ threshold over the shifts of mechanisms.shifts; D as a function of σ has cliffs (a factor of
-20 within 10⁻⁴ of σ), so roots are bracketed, on log D. A larger σ keeps the guarantee (Lemma 3.4), so that the upper end of
-a bracket is the side where the claim holds.
+A direct condition is sup D(φ) ≤ threshold over 0 ≤ φ ≤ Δ. As a function of σ, D has cliffs (a factor of 20 within 10⁻⁴
+of σ), so roots are bracketed, on log D. A larger σ keeps the guarantee (Lemma 3.4): the upper end of a bracket is the
+side where the claim holds.
 """
 
 from __future__ import annotations
@@ -130,10 +130,10 @@ class _Condition:
 def direct_sigma(
     member: Callable[[Fraction], Mechanism], epsilon: Fraction, threshold: Fraction, upper: float | None = None
 ) -> float:
-    """The least σ for which member(σ) has D(φ) ≤ threshold at every shift, to about 10⁻¹²; on the side where it holds.
+    """The least σ for which member(σ) has D(φ) ≤ threshold at every shift, to about 10⁻¹², on the side where it holds.
 
-    ``upper``: a σ from which to search, best one where the condition holds. The search goes down from there to the first σ
-    that fails; where D is not monotone in σ the answer is local. Raises InputError where no σ is found.
+    ``upper`` is a σ from which to search, best one where the condition holds. The search goes down from there to the
+    first σ that fails; where D is not monotone in σ the answer is local. Raises InputError where no σ is found.
     """
     if not 0 < threshold < 1:
         raise InputError("delta", nearest_float(threshold), "a number between 0 and 1")
@@ -225,23 +225,21 @@ def multi_gaussian_sigma(epsilon: Fraction, threshold: Fraction, K: int) -> floa
     upper = gaussian_sigma(epsilon, threshold)
     if K == 0:
         return upper
-    return direct_sigma(
-        lambda sigma: MultiGaussian(sensitivity=Fraction(1), sigma=sigma, K=K, epsilon=epsilon), epsilon, threshold, upper
-    )
+    template = MultiGaussian(sensitivity=Fraction(1), sigma=Fraction(1), K=K, epsilon=epsilon)
+    return direct_sigma(template.with_sigma, epsilon, threshold, upper)
 
 
 def quasi_gaussian_sigma_direct(epsilon: Fraction, delta: Fraction) -> float:
     """The least σ found for which the quasi-Gaussian has D ≤ δ at every shift, Δ = 1; at most that of Theorem 4.2."""
     upper = max(quasi_gaussian_sigma_theorem(epsilon, delta)) if epsilon > 0 else None
-    return direct_sigma(
-        lambda sigma: QuasiGaussian(sensitivity=Fraction(1), sigma=sigma, epsilon=epsilon), epsilon, delta, upper
-    )
+    template = QuasiGaussian(sensitivity=Fraction(1), sigma=Fraction(1), epsilon=epsilon)
+    return direct_sigma(template.with_sigma, epsilon, delta, upper)
 
 
 def float_sigma(template: ScaledFamily, claim: Claim) -> float:
-    """The least σ for which the template at that σ meets the claim, in the unit of the query; its own σ does not matter.
+    """The least σ, in the unit of the query, for which the template meets the claim; its own σ does not matter.
 
-    Under theorem-3.2, D ≤ (1 − η) δ over all shifts. Raises InputError where there is no such σ, or none that is a float.
+    Under theorem-3.2, D ≤ (1 − η) δ over all shifts. Raises InputError where no σ does, or none that is a float.
     """
     unit = _unit_sigma(template, claim)
     sigma = nearest_float(Fraction(unit) * template.sensitivity) if math.isfinite(unit) else unit
@@ -264,6 +262,4 @@ def _unit_sigma(template: ScaledFamily, claim: Claim) -> float:
             upper = max(quasi_gaussian_sigma_theorem(epsilon, threshold))
     elif isinstance(template, (MultiGaussian, DeclaredMixture)):
         upper = gaussian_sigma(epsilon, threshold)
-    return direct_sigma(
-        lambda sigma: template.with_sigma(sigma * template.sensitivity), epsilon, threshold, upper
-    )
+    return direct_sigma(lambda sigma: template.with_sigma(sigma * template.sensitivity), epsilon, threshold, upper)

@@ -118,7 +118,10 @@ def _log_complement(s: float, eps: float, target: float) -> tuple[float, float]:
 
 
 def quasi_gaussian_sigma_theorem(epsilon: Fraction, delta: Fraction) -> tuple[float, float]:
-    """(σ₁, σ₂) of Theorem 4.2 at Δ = 1: the scale is the larger. Lemmas 4.3 to 4.5; ε > 0 and 0 < δ < 1, InputError else."""
+    """(σ₁, σ₂) of Theorem 4.2 at Δ = 1, by Lemmas 4.3 to 4.5; the scale is the larger. σ₁ = 0 where e^ε + 2 ≥ 1/δ.
+
+    ε > 0 and 0 < δ < 1. Raises InputError else.
+    """
     eps, log_delta = _floats(epsilon, delta)
     if not epsilon > 0:
         raise InputError("epsilon", "0", "a number greater than 0 (no sigma meets Theorem 4.2 at epsilon 0)")

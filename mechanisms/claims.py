@@ -15,7 +15,6 @@ from typing import Any, ClassVar, TypeVar
 from mechanisms.families import FAMILIES, Declared, DeclaredMixture, Gaussian, Mechanism, MultiGaussian, QuasiGaussian
 from mechanisms.numbers import InputError, exact_text, read_delta, read_epsilon, read_real
 
-
 T = TypeVar("T")
 
 
@@ -100,9 +99,11 @@ class Statement:
         mechanism, claim = self.mechanism, self.claim
         if not isinstance(mechanism, claim.applies_to):
             families = sorted({cls.family for cls in claim.applies_to})
-            raise InputError("claim.kind", f"{claim.kind} of {mechanism.family}", f"a mechanism of {', '.join(families)}")
+            got = f"{claim.kind} of {mechanism.family}"
+            raise InputError("claim.kind", got, f"a mechanism of {', '.join(families)}")
         if isinstance(claim, Theorem42) and isinstance(mechanism, QuasiGaussian) and mechanism.epsilon != claim.epsilon:
-            raise InputError("claim.epsilon", exact_text(claim.epsilon), "the mechanism's own epsilon (Theorem 4.2 has one)")
+            expected = "the mechanism's own epsilon (Theorem 4.2 has one)"
+            raise InputError("claim.epsilon", exact_text(claim.epsilon), expected)
         if isinstance(claim, Theorem32) and claim.delta == 0:
             raise InputError("claim.delta", "0", "a number greater than 0 (the grid of Theorem 3.2 has width ηδ)")
 

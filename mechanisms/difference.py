@@ -6,11 +6,12 @@ arithmetic that evaluates them apart could tell that.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from bisect import bisect_right
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import pairwise
 
-from mechanisms.form import Form, Piece
+from mechanisms.form import Form
 from mechanisms.lines import ZERO, Line, LineSum, Terms, merge_terms
 
 
@@ -34,10 +35,11 @@ def difference(form: Form, shift: Fraction, epsilon: Fraction) -> tuple[Stretch,
     ends: list[Fraction | None] = [None, *breaks, None]
     moved = {id(p): p.sum.shifted(shift) for p in pieces}
     lifted = {id(p): p.sum.lifted(epsilon) for p in pieces}
+    stops = [p.stop for p in pieces if p.stop is not None]
     stretches = []
-    for start, stop in zip(ends[:-1], ends[1:], strict=True):
+    for start, stop in pairwise(ends):
         inside = _inside(start, stop)
-        there, here = _piece_at(pieces, inside + shift), _piece_at(pieces, inside)
+        there, here = (pieces[bisect_right(stops, x)] for x in (inside + shift, inside))
         stretches.append(Stretch(start, stop, *_cancel(moved[id(there)], lifted[id(here)])))
     return tuple(stretches)
 
@@ -46,10 +48,6 @@ def _inside(start: Fraction | None, stop: Fraction | None) -> Fraction:
     if start is None:
         return ZERO if stop is None else stop - 1
     return start + 1 if stop is None else (start + stop) / 2
-
-
-def _piece_at(pieces: Iterable[Piece], x: Fraction) -> Piece:
-    return next(p for p in pieces if p.stop is None or x < p.stop)
 
 
 def _cancel(positive: LineSum, negative: LineSum) -> tuple[LineSum, LineSum]:

@@ -14,15 +14,18 @@ from numpy.typing import NDArray
 
 from mechanisms.arithmetic import FLOAT
 from mechanisms.difference import Stretch, difference
+from mechanisms.envelope import Floats
 from mechanisms.form import Form, Piece
-from mechanisms.lines import Line, LineSum
-from mechanisms.log_ratio import CANCELLED, Floats, LogRatio, Rows, positive_runs
-from mechanisms.numbers import nearest_float
+from mechanisms.lines import Line, LineSum, log_factor
+from mechanisms.log_ratio import CANCELLED, LogRatio, Rows, positive_runs
+from mechanisms.numbers import natural_log, nearest_float
 from mechanisms.shifts import Scan, rises_with_shift
 
 ROUGH = 1e-6
 """Error of a sign change, in scale lengths, that a scan accepts: D feels its square."""
-_LARGEST_C = Fraction(10) ** 280
+MAX_PIECES = 64
+"""Most pieces on the whole line for a scan over the shifts: its cost grows with their square."""
+_LEAST_C, _LARGEST_C = Fraction(10) ** -280, Fraction(10) ** 280
 
 
 def positive_intervals(stretches: Sequence[Stretch]) -> Floats:
@@ -53,70 +56,94 @@ def _intervals(stretch: Stretch) -> list[tuple[float, float]]:
         return []
     if not stretch.negative.lines:
         return [(start, stop)]
+    if len(stretch.positive.lines) == len(stretch.negative.lines) == 1 and stretch.positive.c == stretch.negative.c:
+        return _half_line(stretch.positive.lines[0], stretch.negative.lines[0], start, stop)
     ratio = LogRatio(_tamed(stretch.positive), _tamed(stretch.negative))
     zero = np.zeros(1)
     _, a, b = positive_runs(ratio, Rows(np.array([start]), np.array([stop]), zero, zero))
     return list(zip(a.tolist(), b.tolist(), strict=True))
 
 
+def _half_line(positive: Line, negative: Line, start: float, stop: float) -> list[tuple[float, float]]:
+    """Where one line exceeds another: R is linear, with an exact slope."""
+    slope = positive.slope - negative.slope
+    rise = _log_coefficient(positive) - _log_coefficient(negative)
+    if not slope:
+        return [(start, stop)] if rise > 0 else []
+    root = nearest_float(-rise / slope)
+    a, b = (max(start, root), stop) if slope > 0 else (start, min(stop, root))
+    return [(a, b)] if a < b else []
+
+
+def _log_coefficient(line: Line) -> Fraction:
+    """log C of the line C e^(b x), as exact as it can be."""
+    weight, exponent = line.terms[0]
+    if len(line.terms) > 1:
+        return exponent + Fraction(float(log_factor(line.terms, FLOAT)))
+    return exponent + (Fraction(natural_log(weight)) if weight != 1 else 0)
+
+
 def _tamed(lines: LineSum) -> LineSum:
-    """The same sum, narrow components made wide enough for float64 where they are not (σ far below 10⁻¹⁴⁰ Δ)."""
-    if lines.c <= _LARGEST_C:
+    """The same sum; of components too narrow or too wide for float64 (σ beyond 10^±140 Δ), with a width that is not."""
+    c = min(max(lines.c, _LEAST_C), _LARGEST_C)
+    if c == lines.c or not lines.c:
         return lines
     moved = []
     for line in lines.lines:
         middle = line.slope / (2 * lines.c)
-        extra = (lines.c - _LARGEST_C) * middle**2
-        moved.append(Line(tuple((w, a + extra) for w, a in line.terms), 2 * _LARGEST_C * middle))
-    return LineSum(_LARGEST_C, tuple(moved))
+        extra = (lines.c - c) * middle**2
+        moved.append(Line(tuple((w, a + extra) for w, a in line.terms), 2 * c * middle))
+    return LineSum(c, tuple(moved))
 
 
 def _tamed_form(form: Form) -> Form:
-    if all(piece.sum.c <= _LARGEST_C for piece in form.pieces):
-        return form
-    return Form(tuple(Piece(p.start, p.stop, _tamed(p.sum)) for p in form.pieces))
+    pieces = tuple(Piece(p.start, p.stop, _tamed(p.sum)) for p in form.pieces)
+    return form if all(new.sum is old.sum for new, old in zip(pieces, form.pieces, strict=True)) else Form(pieces)
 
 
 def float_divergence(form: Form, shift: Fraction, epsilon: Fraction) -> float:
-    """D(φ) of the normalised density at φ = ``shift``, equal exponentials cancelled exactly before anything is a float."""
+    """D(φ) of the normalised density at φ = ``shift``; equal exponentials cancel exactly, before any rounding."""
     return divergence_and_slope(form, shift, epsilon)[0]
 
 
 def divergence_and_slope(form: Form, shift: Fraction, epsilon: Fraction) -> tuple[float, float]:
     """(D(φ), dD/dφ); the derivative by the envelope theorem, Σ f(b+φ) − f(a+φ) over the intervals [a, b] with R > 0."""
-    value = slope = 0.0
     form = _tamed_form(form)
-    phi, moving = nearest_float(shift), {nearest_float(p.stop - shift) for p in form.whole_line if p.stop is not None}
+    moving = [nearest_float(p.stop - shift) for p in form.whole_line if p.stop is not None]
+    value, jumps = 0.0, 0.0
+    found: list[tuple[float, float]] = []
     with np.errstate(all="ignore"):
-        mass = float(form.mass(FLOAT))
         for stretch in difference(form, shift, epsilon):
-            for a, b in _intervals(stretch):
-                value += float(_mass(stretch, a, b))
-                for end, sign in ((b, 1.0), (a, -1.0)):
-                    if np.isfinite(end):
-                        inside = end - sign * 4 * np.spacing(max(abs(end), abs(end + phi)))
-                        density = form.density(inside + phi) - _jump(stretch, end, moving) / mass
-                        slope += sign * density
-        return value / mass, slope
+            if intervals := _intervals(stretch):
+                ends = np.array(intervals).T
+                value += float(_masses(stretch, *ends).sum())
+                found += intervals
+                # where f(x + φ) jumps, the end of the interval moves against φ
+                for x, sign in zip(ends, (1.0, -1.0), strict=True):
+                    x = x[np.isin(x, moving)]
+                    jumps += sign * float((stretch.positive.value(x, FLOAT) - stretch.negative.value(x, FLOAT)).sum())
+        mass = float(form.mass(FLOAT))
+        return value / mass, _rise(form, np.array(found).reshape(-1, 2), nearest_float(shift)) + jumps / mass
 
 
-def _mass(stretch: Stretch, a: float, b: float) -> float:
-    ends = np.array([a]), np.array([b])
-    positive = stretch.positive.moments(*ends, 0, FLOAT)[0]
-    negative = stretch.negative.moments(*ends, 0, FLOAT)[0]
-    zero = np.zeros(1)
-    if stretch.negative.lines and (positive - negative)[0] < CANCELLED * positive[0]:
-        ratio = LogRatio(stretch.positive, stretch.negative)
-        return float(ratio.integral(*ends, zero, zero, positive - negative)[0])
-    return float((positive - negative)[0])
+def _rise(form: Form, intervals: Floats, phi: float) -> float:
+    """Σ f(b + φ) − f(a + φ), each taken just inside its interval."""
+    inside = 4 * np.spacing(np.maximum(np.abs(intervals), np.abs(intervals + phi)))
+    ends = (intervals + inside * np.array([1, -1]) + phi).ravel()
+    signs = np.tile([-1.0, 1.0], len(intervals))
+    finite = np.isfinite(ends)
+    return float(signs[finite] @ form.density(ends[finite])) if finite.any() else 0.0
 
 
-def _jump(stretch: Stretch, end: float, moving: set[float]) -> float:
-    """Where the interval ends because f(x + φ) jumps, the integrand there: the end moves against φ."""
-    if end not in moving:
-        return 0.0
-    x = np.array([end])
-    return float((stretch.positive.value(x, FLOAT) - stretch.negative.value(x, FLOAT))[0])
+def _masses(stretch: Stretch, a: Floats, b: Floats) -> Floats:
+    """∫ positive − negative over each interval [a, b]."""
+    positive = stretch.positive.moments(a, b, 0, FLOAT)[0]
+    mass: Floats = positive - stretch.negative.moments(a, b, 0, FLOAT)[0]
+    lost = mass < CANCELLED * positive
+    if stretch.negative.lines and lost.any():
+        zero = np.zeros(int(lost.sum()))
+        mass[lost] = LogRatio(stretch.positive, stretch.negative).integral(a[lost], b[lost], zero, zero, mass[lost])
+    return mass
 
 
 @dataclass(frozen=True)
@@ -137,8 +164,7 @@ class Curve:
     """
 
     def __init__(self, form: Form, epsilon: Fraction) -> None:
-        form = _tamed_form(form)
-        self.form = form
+        self.form = form = _tamed_form(form)
         with np.errstate(all="ignore"):
             self.mass = float(form.mass(FLOAT))
         pieces = form.whole_line
@@ -164,6 +190,13 @@ class Curve:
             for runs in found:
                 self._add_slopes(slope, curvature, runs)
             return value / self.mass, slope / self.mass, curvature / self.mass
+
+    def intervals(self, shift: float, level: float = 0.0) -> Floats:
+        """As positive_intervals, of f(x + φ) − e^(ε + level) f(x); neighbours that touch are not joined."""
+        with np.errstate(all="ignore"):
+            found = self._runs(np.array([shift]), np.array([level]), True)
+        ends = [np.stack([runs.bounds[0][0], runs.bounds[1][0]], axis=1) for runs in found]
+        return np.concatenate(ends) if ends else np.empty((0, 2))
 
     def _runs(self, shift: Floats, level: Floats, precise: bool) -> list[_Runs]:
         found = []
@@ -226,8 +259,11 @@ class Curve:
 
 @dataclass(frozen=True)
 class _Runs:
-    """Intervals with R > 0 of one overlap, for many shifts: which shift each belongs to, and for the lower and the upper
-    end: its x, its sign in D′, whether it is the end of the stretch, and whether that end moves with φ."""
+    """Intervals with R > 0 of one overlap, for many shifts.
+
+    ``owner`` is the shift that each belongs to; ``bounds``, of the lower and of the upper ends: x, the sign in D′,
+    whether it is the end of the stretch, and whether that end moves with φ.
+    """
 
     overlap: _Overlap
     owner: NDArray[np.intp]
@@ -243,13 +279,17 @@ def _float_ends(start: Fraction | None, stop: Fraction | None) -> tuple[float, f
 def local_maxima(form: Form, epsilon: Fraction, seeds: Sequence[float] = ()) -> list[tuple[float, float]]:
     """(φ, D(φ)) of the local maxima of D over [0, 1], largest D first; φ = 1 is always among them.
 
-    ``form`` is in units of Δ. ``seeds`` are shifts that are looked at besides the scan's own.
+    ``form`` is in units of Δ. ``seeds`` are shifts that are looked at besides the scan's own; of a form of very many
+    pieces only they are.
     """
+    if len(form.whole_line) > MAX_PIECES:
+        shifts = {*(seed for seed in seeds if 0 < seed < 1), 1.0}
+        return sorted(((s, float_divergence(form, Fraction(s), epsilon)) for s in shifts), key=lambda pair: -pair[1])
     last, slope = divergence_and_slope(form, Fraction(1), epsilon)
     found = [(1.0, last)]
     if not rises_with_shift(form):
         scan = Scan(Curve(form, epsilon), last, slope)
-        scan.add(np.array([seed for seed in seeds if 0 < seed < 1]))
         scan.run()
+        scan.add(np.array(seeds, dtype=np.float64))
         found += scan.maxima()
     return sorted(found, key=lambda pair: -pair[1])

@@ -44,7 +44,8 @@ class Envelope:
         room = np.diff(self._takeover, prepend=-np.inf, append=np.inf)
         parts = [self._takeover]
         for offset in OFFSETS * width[None, :]:
-            parts += [(self._takeover - offset)[offset < 0.6 * room[:-1]], (self._takeover + offset)[offset < 0.6 * room[1:]]]
+            parts.append((self._takeover - offset)[offset < 0.6 * room[:-1]])
+            parts.append((self._takeover + offset)[offset < 0.6 * room[1:]])
         nodes = np.concatenate(parts)
         return np.sort(nodes[np.isfinite(nodes)])
 
@@ -89,7 +90,8 @@ def _hull(slopes: list[float], intercepts: list[float]) -> list[int]:
 
     for k in range(len(slopes)):
         while hull and (
-            slopes[hull[-1]] == slopes[k] or len(hull) > 1 and crossing(hull[-2], k) <= crossing(hull[-2], hull[-1])
+            slopes[hull[-1]] == slopes[k]
+            or (len(hull) > 1 and crossing(hull[-2], k) <= crossing(hull[-2], hull[-1]))
         ):
             hull.pop()
         hull.append(k)

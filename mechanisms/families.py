@@ -129,7 +129,8 @@ def _read_components(value: object, where: str) -> tuple[tuple[Fraction, Fractio
     for number, (weight, mean) in enumerate(pairs):
         at = f"{where}[{number}]"
         if read_real(mean, f"{at}[1]") < 0:
-            raise InputError(f"{at}[1]", mean, "a mean of at least 0 (a mean m stands for m and −m, each with the weight)")
+            expected = "a mean of at least 0 (a mean m stands for m and −m, each with the weight)"
+            raise InputError(f"{at}[1]", mean, expected)
         components.append((read_positive(weight, f"{at}[0]"), read_real(mean, f"{at}[1]")))
     if not components:
         raise InputError(where, "an empty list", "pairs [weight, mean]")
@@ -172,7 +173,8 @@ def _read_pieces(value: object, where: str) -> tuple[Piece, ...]:
     if not isinstance(value, (list, tuple)) or not 0 < len(value) <= MAX_LINES:
         raise InputError(where, value, f"a list of 1 to {MAX_LINES} pieces")
     return tuple(
-        item if isinstance(item, Piece) else _read_piece(item, f"{where}[{number}]") for number, item in enumerate(value)
+        item if isinstance(item, Piece) else _read_piece(item, f"{where}[{number}]")
+        for number, item in enumerate(value)
     )
 
 

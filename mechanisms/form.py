@@ -45,7 +45,8 @@ class Form:
             if piece.stop is not None and piece.stop <= at:
                 raise InputError(f"{where}.to", str(piece.stop), f"a number greater than {at}")
             if piece.stop is None and piece.sum.c == 0 and any(line.slope >= 0 for line in piece.sum.lines):
-                raise InputError(f"{where}.lines", "a slope of 0 or more", "slopes below 0 on a piece to inf with c = 0")
+                expected = "slopes below 0 on a piece to inf with c = 0"
+                raise InputError(f"{where}.lines", "a slope of 0 or more", expected)
             at = piece.stop
         if not any(piece.sum.lines for piece in self.pieces):
             raise InputError("pieces", "none with a line", "a density that is not 0 everywhere")
@@ -131,19 +132,15 @@ class Form:
         return evaluate(lambda t: self._piecewise("score", t, arithmetic, np.nan), x, arithmetic)
 
     def tail(self, x: Any, arithmetic: Arithmetic = FLOAT) -> Any:
-        """P(X > x). For x ≥ 0 a sum of one-sided masses, never 1 − cdf."""
+        """P(X > x): a sum of masses, never 1 − cdf, so that it keeps its relative accuracy for every x."""
 
         def tail(t: Array) -> Array:
-            below = arithmetic.negative(t)
-            beyond = arithmetic.where(below, -t, t)
-            total = beyond * 0
-            for piece in self.pieces:
-                start, stop = self._ends(piece, arithmetic)
-                u = arithmetic.clip(beyond, start[0], None if stop is None else stop[0])
-                v = None if stop is None else stop + 0 * beyond
-                total = total + piece.sum.moments(u, v, 0, arithmetic)[0]
-            share = total / self.mass(arithmetic)
-            return arithmetic.where(below, 1 - share, share)
+            total = arithmetic.numbers([ZERO])
+            for piece in self.whole_line:
+                start, stop = (None if end is None else arithmetic.number(end) for end in (piece.start, piece.stop))
+                v = None if stop is None else arithmetic.array([stop] * len(t))
+                total = total + piece.sum.moments(arithmetic.clip(t, start, stop), v, 0, arithmetic)[0]
+            return total / self.mass(arithmetic)
 
         return evaluate(tail, x, arithmetic)
 
@@ -152,7 +149,7 @@ class Form:
         return self.tail(-x, arithmetic)
 
     def _piecewise(self, name: str, x: Array, arithmetic: Arithmetic, outside: float) -> Array:
-        """``name`` of each piece, at the points in it; a ball that meets several pieces gets the hull of their values."""
+        """``name`` of each piece at its points; a ball that meets several pieces gets the hull of their values."""
         found: list[Any] = [None] * len(x)
         for piece in self.whole_line:
             inside = [i for i in range(len(x)) if _may_meet(piece, x[i], arithmetic)] if x.dtype == object else (

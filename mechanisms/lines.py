@@ -96,7 +96,7 @@ class LineSum:
         return {slope: merge_terms(terms) for slope, terms in found.items()}
 
     def parameters(self, arithmetic: Arithmetic) -> tuple[Array, Array, Any]:
-        """(log amplitudes, centres where c > 0 or slopes where c = 0, c), in this arithmetic; one entry for each line."""
+        """(log amplitudes, centres where c > 0 or slopes where c = 0, c); an entry for each line."""
         key = arithmetic.key
         if key not in self._cache:
             c = self.c
@@ -104,7 +104,7 @@ class LineSum:
             for line in self.lines:
                 height = arithmetic.number(line.peak(c))
                 if len(line.terms) > 1 or line.terms[0][0] != 1:
-                    height = height + _log_factor(line.terms, arithmetic)
+                    height = height + log_factor(line.terms, arithmetic)
                 heights.append(height)
             middles = arithmetic.numbers(line.slope / (2 * c) if c else line.slope for line in self.lines)
             self._cache[key] = (arithmetic.array(heights), middles, arithmetic.number(c))
@@ -228,7 +228,7 @@ def log_sum_and_score(
     return pivot + arithmetic.log(total), (share * slopes).sum(axis=0) / total
 
 
-def _log_factor(terms: Terms, arithmetic: Arithmetic) -> Any:
+def log_factor(terms: Terms, arithmetic: Arithmetic) -> Any:
     """log( Σ w_i e^(a_i − a_1) ), the weights added exactly first so that near-cancelling terms keep their digits."""
     top = terms[0][1]
     total = arithmetic.numbers([sum((weight for weight, _ in terms), ZERO)])

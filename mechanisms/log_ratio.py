@@ -20,12 +20,11 @@ from mechanisms.lines import LineSum
 
 NEAR = 1e-8
 FLAT = 1e-5
-"""Where |R| is below NEAR and changes by less than FLAT over one scale length, R is summed from paired differences, so that
+"""Where |R| is below NEAR and changes by less than FLAT over one scale length, R is summed from paired differences:
 it keeps its digits."""
 CANCELLED = 5e-2
 """Where the mass of a difference is below this share of the positive mass, it is integrated from paired differences."""
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(14)
-
 
 
 class LogRatio:
@@ -57,12 +56,15 @@ class LogRatio:
 
     @cached_property
     def _paired(self) -> tuple[Floats, Floats, Floats, Any, Any]:
-        """Of each pair, exact until rounded: log of its ratio at the centres, distance of the centres and their mean (for
-        c = 0 distance of the slopes, and slope); then the lines of the two sums that are in no pair."""
+        """(log ratio of heights, distance of centres, their mean) of each pair, exact until rounded; unpaired lines.
+
+        For c = 0: (log ratio at 0, distance of slopes, positive slope).
+        """
         assert self.pairs is not None
         i, j = self.pairs
         twice_c = 2 * self.positive.c or Fraction(1)
-        gap = [(self.positive.lines[a].slope - self.negative.lines[b].slope) / twice_c for a, b in zip(i, j, strict=True)]
+        lines_p, lines_n = self.positive.lines, self.negative.lines
+        gap = [(lines_p[a].slope - lines_n[b].slope) / twice_c for a, b in zip(i, j, strict=True)]
         (height_p, middle_p, _), (height_n, middle_n, _) = (s.parameters(FLOAT) for s in (self.positive, self.negative))
         centre = (middle_p[i] + middle_n[j]) / 2 if self.c else middle_p[i]
         free = [np.setdiff1d(np.arange(len(a)), b) for a, b in ((middle_p, i), (middle_n, j))]
@@ -121,7 +123,8 @@ class LogRatio:
         small = np.abs(delta) < 1
         delta = np.where(small, delta, 0)
         terms = np.where(small, n[j] * np.expm1(delta), p[i] - n[j])
-        rises = np.where(small, slope_n[j] * terms + n[j] * np.exp(delta) * slope_gap, p[i] * slope_p[i] - n[j] * slope_n[j])
+        paired = slope_n[j] * terms + n[j] * np.exp(delta) * slope_gap
+        rises = np.where(small, paired, p[i] * slope_p[i] - n[j] * slope_n[j])
         fall = n * slope_n
         excess = terms.sum(axis=0) + p[free_p].sum(axis=0) - n[free_n].sum(axis=0)
         increase = rises.sum(axis=0) + (p * slope_p)[free_p].sum(axis=0) - fall[free_n].sum(axis=0)
@@ -141,9 +144,9 @@ class LogRatio:
         return steeper
 
     def integral(self, a: Floats, b: Floats, shift: Floats, level: Floats, otherwise: Floats) -> Floats:
-        """∫ positive(x + φ) − e^level negative(x) over [a, b] where the two nearly cancel, by Gauss–Legendre quadrature.
+        """∫ positive(x + φ) − e^level negative(x) over [a, b] where the two nearly cancel, by Gauss's quadrature.
 
-        All arguments of shape (intervals,). ``otherwise`` stands where an interval is too long or the lines are not paired.
+        All of shape (intervals,). ``otherwise`` stands where an interval is too long, or the lines are not paired.
         """
         with np.errstate(all="ignore"):
             steepness = np.array([np.abs(self.over.log_and_score(end + shift)[1]) for end in (a, b)])
@@ -235,7 +238,7 @@ class _Changes:
         return self.ratio(x, self.rows.shift[row], self.rows.level[row])
 
     def look_between(self, nodes: Floats, value: Floats, slope: Floats) -> None:
-        """Two changes between neighbours of one sign: possible where R heads for 0 from both and its tangents cross it."""
+        """Two changes between neighbours of one sign: where R heads for 0 from both, and its tangents meet beyond 0."""
         left, right = slice(None, -1), slice(1, None)
         sign = np.where(value[:, left] > 0, 1.0, -1.0)
         same = (value[:, left] > 0) == (value[:, right] > 0)
@@ -265,12 +268,13 @@ class _Changes:
             ends = [[a[~crossed] for a in end] for end in ends]
 
     def look_outside(self, x: Floats, value: Floats, slope: Floats, end: Floats, right: bool) -> NDArray[np.bool_]:
-        """Beyond the outermost node R is all but linear: find the change, if its far sign differs. Gives R > 0 at the end."""
+        """Whether R > 0 at the end of each row; where that differs from the outermost node, the change is found.
+
+        Beyond that node R is all but linear.
+        """
         near = value > 0
         infinite = np.isinf(end)
-        result: NDArray[np.bool_] = np.where(
-            infinite, self.ratio.far(self.rows.shift, self.rows.level, right), near
-        )
+        result: NDArray[np.bool_] = np.where(infinite, self.ratio.far(self.rows.shift, self.rows.level, right), near)
         row = np.flatnonzero(result != near)
         if not len(row):
             return result

@@ -1,8 +1,9 @@
 """The scan for the local maxima of D(φ) over 0 ≤ φ ≤ 1, in float64: no narrow peak that matters is stepped over.
 
-For f = e^(−c x²) E(x) with log E convex, and κ = e^(c w²/4), D_α between two shifts a distance w apart is at most
-κ max(D_{α/κ}) at the two (α = e^ε; the inequality of arithmetic and geometric means). The scan halves every box that this
-does not bound by the best value found or nearly by its own ends. Peaks crowd near φ = 1, where boxes shrink geometrically.
+For f = e^(−c x²) E(x) with log E convex, and κ = e^(c w²/4), D_α between two shifts a distance w apart is at most κ
+times the larger D_{α/κ} of the two (α = e^ε; the inequality of arithmetic and geometric means). The scan splits every
+box that this does not bound by the best value found, or nearly by its own ends. Peaks crowd near φ = 1, where boxes
+shrink geometrically.
 """
 
 from __future__ import annotations
@@ -14,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechanisms.arithmetic import FLOAT
+from mechanisms.envelope import Floats
 from mechanisms.form import Form
-from mechanisms.log_ratio import Floats
 
 RESOLVED = 1e-2
 """A box is left alone where D in it is at most this share above D at its ends."""
@@ -37,16 +38,16 @@ class CurveLike(Protocol):
 def rises_with_shift(form: Form) -> bool:
     """Whether f is log-concave for a plain reason (one line a piece, joined with falling slopes): then sup D = D(1)."""
     pieces = form.pieces
-    if any(len(piece.sum.lines) != 1 or piece.sum.lines[0].terms[0][0] != pieces[0].sum.lines[0].terms[0][0]
-           or len(piece.sum.lines[0].terms) != 1 for piece in pieces):
+    if any(len(piece.sum.lines) != 1 for piece in pieces):
         return False
-    if pieces[0].sum.lines[0].slope > 0:
+    lines = [(piece.sum.lines[0], piece.sum.c, piece.stop) for piece in pieces]
+    if lines[0][0].slope > 0 or any(len(line.terms) > 1 for line, _, _ in lines):
         return False
-    for left, right in pairwise(pieces):
-        x = left.stop
+    for (left, c, x), (right, c_right, _) in pairwise(lines):
         assert x is not None
-        (a, b, c), (a2, b2, c2) = ((p.sum.lines[0].terms[0][1], p.sum.lines[0].slope, p.sum.c) for p in (left, right))
-        if a + b * x - c * x * x != a2 + b2 * x - c2 * x * x or b - 2 * c * x < b2 - 2 * c2 * x:
+        (weight, a), (weight_right, a_right) = left.terms[0], right.terms[0]
+        step = (a_right - a) + (right.slope - left.slope) * x - (c_right - c) * x * x
+        if weight != weight_right or step or left.slope - 2 * c * x < right.slope - 2 * c_right * x:
             return False
     return True
 

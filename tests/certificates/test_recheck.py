@@ -12,7 +12,7 @@ import pytest
 from audit.decide import decide
 from audit.shifts import NeedBits, NeedBoxes, Points
 from audit.verdict import Decision, Enclosure, Limits, Verdict, Witness
-from certificates.recheck import is_event, is_shift_of_claim, reaches, witness_figures
+from audit.recheck import is_event, is_shift_of_claim, reaches, witness_figures
 
 HALF = Fraction(1, 2)
 

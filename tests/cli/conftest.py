@@ -12,20 +12,9 @@ import pytest
 from click.testing import CliRunner
 
 from cli import main
-from tests.cli.support import ClaimFile, Program, Ran, Refused, Run
+from tests.cli.support import GAUSSIAN, ClaimFile, Program, Ran, Refused, Run
 
 ROOT = Path(__file__).parents[2]
-
-GAUSSIAN = """
-[mechanism]
-family = "gaussian"
-sensitivity = "1"
-sigma = "{sigma}"
-[claim]
-kind = "direct"
-epsilon = "1"
-delta = "1e-6"
-"""
 
 
 @pytest.fixture

@@ -9,6 +9,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+GAUSSIAN = """
+[mechanism]
+family = "gaussian"
+sensitivity = "1"
+sigma = "{sigma}"
+[claim]
+kind = "direct"
+epsilon = "1"
+delta = "1e-6"
+"""
+"""A claim that holds from a sigma of 4.2246… on."""
+
 
 @dataclass(frozen=True)
 class Ran:

@@ -82,6 +82,27 @@ def test_for_people(run: Run) -> None:
     assert rows[0].endswith("4.224678889326836   0x1.0e61239070a9dp+2")
 
 
+def test_for_people_with_K_chosen(run: Run) -> None:
+    text = run("calibrate", "multi-gaussian", "--epsilon", "3", "--delta", "0.01", "--max-K", "2").stdout
+    assert "by multi-gaussian noise (sigma = 0.26152300171241116, K = 2)" in text
+    assert "  K            2   chosen among 1 … 2\n" in text
+
+
+def test_conditions_of_a_theorem_are_shown(run: Run) -> None:
+    arguments = ("quasi-gaussian", "--epsilon", "2", "--delta", "1e-5", "--claim", "theorem-4.2")
+    text = run("calibrate", *arguments, "-o", "cert.json").stdout
+    assert text.startswith(
+        "verified: the conditions of Theorem 4.2 for (2, 0.00001) at sensitivity 1, by quasi-gaussian"
+    )
+    assert "condition (4a)" in text
+    shown = run("show", "cert.json").stdout
+    assert "condition (5a)" in shown
+    assert "refuted" in shown
+    found = run("calibrate", *arguments, "--json").json
+    assert found["sigma"] == "0x1.ee8d97078e168p+0"
+    assert [item["verdict"] for item in found["conditions"]] == ["verified", "verified"]
+
+
 def test_quiet(run: Run) -> None:
     ran = run(*GAUSSIAN, "--quiet")
     assert (ran.exit_code, ran.stdout, ran.stderr) == (0, "", "")

@@ -12,7 +12,7 @@ import audit.decide
 from audit.verdict import Decision, Verdict
 from mechanisms.claims import read_statement
 from mechanisms.numbers import read_real
-from tests.cli.support import ClaimFile, Run
+from tests.cli.support import GAUSSIAN, ClaimFile, Run
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
@@ -50,6 +50,23 @@ def test_for_people(run: Run, claim: ClaimFile) -> None:
     assert title == "refuted: (1, 1e-6)-differential privacy at sensitivity 1, by gaussian noise (sigma = 4)"
     labels = [row[2:15].strip() for row in rows]
     assert labels == ["sup of D", "worst shift", "witness φ", "event A", "P(A − φ)", "reason"]
+
+
+def test_a_grid_point_is_named(run: Run, tmp_path: Path) -> None:
+    text = GAUSSIAN.format(sigma="4").replace('"direct"', '"theorem-3.2"\neta = "0.01"')
+    (tmp_path / "grid.toml").write_text(text)
+    ran = run("certify", "grid.toml", "--json")
+    witness = ran.json["witness"]
+    assert (ran.exit_code, witness["grid_index"]) == (1, witness["grid_size"])
+    assert f"grid point {witness['grid_index']} of {witness['grid_size']}" in run("certify", "grid.toml").stdout
+
+
+def test_a_mechanism_with_an_epsilon_of_its_own(run: Run, tmp_path: Path) -> None:
+    text = GAUSSIAN.format(sigma="4.5").replace('"gaussian"', '"multi-gaussian"\nK = 1\nepsilon = "2"')
+    (tmp_path / "own.toml").write_text(text)
+    ran = run("certify", "own.toml")
+    assert ran.exit_code in (0, 1)
+    assert "its own epsilon = 2" in ran.stdout.splitlines()[0]
 
 
 def test_quiet_says_it_by_the_exit_code(run: Run, claim: ClaimFile) -> None:

@@ -10,9 +10,9 @@ from fractions import Fraction
 
 import flint
 
-from audit.decide import TIGHTNESS, event_probabilities
+from audit.decide import event_probabilities
 from audit.exact import ball, enclosure, lower, rational
-from audit.shifts import START_BITS, NeedBits, NeedBoxes, Points, Search
+from audit.shifts import START_BITS, NeedBits, NeedBoxes, Points
 from audit.theorems import grid_size
 from audit.verdict import Enclosure, Expired, Limits, Witness
 from mechanisms.claims import Statement, Theorem32
@@ -20,6 +20,8 @@ from mechanisms.families import ScaledFamily
 
 Event = tuple[tuple[Fraction | None, Fraction | None], ...]
 
+FINE = Fraction(1, 2**40)
+"""Relative tightness of a divergence that is evaluated anew: finer than any that a decision records."""
 EVENT_BITS = 64
 """Bits beyond START_BITS with which the first try of a witness begins: its two sides often differ late."""
 
@@ -38,15 +40,13 @@ def is_shift_of_claim(statement: Statement, shift: Fraction, limits: Limits) -> 
 def reaches(statement: Statement, shift: Fraction, level: Fraction, limits: Limits) -> bool | None:
     """Whether D(shift) ≥ level is proved; None where the limits end the search first."""
     mechanism, claim = statement.mechanism, statement.claim
-    form, threshold = mechanism.unit_form, claim.threshold
-    search = Search(form, claim.epsilon, threshold, grid=None, tightness=TIGHTNESS, limits=limits, progress=None)
     bits = START_BITS
     while bits <= limits.bits:
         try:
             with flint.ctx.workprec(bits):
-                floor = ball(threshold / 2**60)
-                points = Points(search.form, limits)
-                _, low, _ = points.measure(shift / mechanism.sensitivity, claim.epsilon, TIGHTNESS, floor)
+                points = Points(mechanism.unit_form, limits, level)
+                floor = ball(level / 2)
+                _, low, _ = points.measure(shift / mechanism.sensitivity, claim.epsilon, FINE, floor)
                 return lower(low) >= level
         except NeedBits:
             bits *= 2
