@@ -84,7 +84,8 @@ class StretchBalls:
     """f(x+φ) − e^ε f(x) on one interval of x, ready for evaluation in balls at the precision in force.
 
     ``upper`` and ``lower`` are U and V, None for a side that is 0 there; ``c`` are those of the two Gaussian factors;
-    ``middles`` are points that the interesting part of the line should contain.
+    ``middles`` are points that the interesting part of the line should contain. ``sign`` is 1 or −1 where the sign of the
+    integrand on the whole stretch is known exactly, else 0.
     """
 
     def __init__(
@@ -94,8 +95,10 @@ class StretchBalls:
         lower: Side | None,
         masses: tuple[MovedMasses, MovedMasses],
         c: tuple[Fraction, Fraction],
-        middles: Sequence[Fraction],
+        middles: Sequence[Fraction] = (),
+        sign: int = 0,
     ) -> None:
+        self.sign = -1 if upper is None else 1 if lower is None else sign
         self.whole, self.upper, self.lower, self.middles = whole, upper, lower, middles
         self.positive_mass, self.negative_mass = masses
         self._drop, self._c = ball(max(c)), ball(c[0])

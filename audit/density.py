@@ -13,11 +13,12 @@ from flint import arb, fmpq
 from audit.anchor import REACH, Anchor, AtOne
 from audit.cells import Side, StretchBalls
 from audit.exact import ball, rational
-from audit.masses import Masses, MovedMasses
+from audit.masses import Interval, Masses, MovedMasses
 from audit.points import ConvexLog
 from mechanisms.arithmetic import BALL
-from mechanisms.difference import difference
+from mechanisms.difference import Stretch, cancel
 from mechanisms.form import Form, Piece
+from mechanisms.lines import LineSum
 
 
 class Density:
@@ -39,27 +40,36 @@ class Density:
 
     def stretches(self, shift: Fraction, epsilon: Fraction) -> list[StretchBalls]:
         """The integrand on the whole line but for finitely many points, in order."""
-        if self.cancels(shift):
-            return [StretchBalls.cancelled(stretch) for stretch in difference(self.form, shift, epsilon)]
         moved, lift, factor = rational(shift), ball(epsilon), ball(epsilon).exp()
         ends = [None, *sorted({b for stop in self._breaks for b in (stop, stop - shift)}), None]
-        found = []
+        found: list[StretchBalls] = []
         for start, stop in pairwise(ends):
             inside = _inside(start, stop)
             there, here = self._piece_at(inside + shift), self._piece_at(inside)
-            c_there, c_here = self.pieces[there].sum.c, self.pieces[here].sum.c
-            above, below = self._convex[there], self._convex[here]
-            upper = lower = None
-            if above is not None:
-                tilt = ball(-2 * c_there * shift)
-                upper = Side(above, moved, ball(-c_there * shift * shift), tilt, max(c_here - c_there, Fraction(0)))
-            if below is not None:
-                lower = Side(below, None, lift, None, max(c_there - c_here, Fraction(0)))
-            whole = (None if start is None else rational(start), None if stop is None else rational(stop))
+            above, below = self.pieces[there].sum, self.pieces[here].sum
             masses = MovedMasses(self._masses[there], moved), MovedMasses(self._masses[here], None, factor)
-            middles = [m - shift for m in _middles(self.pieces[there])] + _middles(self.pieces[here])
-            found.append(StretchBalls(whole, upper, lower, masses, (c_there, c_here), middles))
+            if (ratio := _affine_ratio(above, below, shift, epsilon)) is not None:
+                for whole, sign in _signed_parts(ratio, start, stop):
+                    sides = Side(self._convex_of(there)), Side(self._convex_of(here))
+                    found.append(StretchBalls(whole, *sides, masses, (above.c, below.c), sign=sign))
+            elif self.cancels(shift):
+                found.append(StretchBalls.cancelled(Stretch(start, stop, *cancel(above.shifted(shift), below.lifted(epsilon)))))
+            else:
+                upper = lower = None
+                if above.lines:
+                    fall, tilt = ball(-above.c * shift * shift), ball(-2 * above.c * shift)
+                    upper = Side(self._convex_of(there), moved, fall, tilt, max(below.c - above.c, Fraction(0)))
+                if below.lines:
+                    lower = Side(self._convex_of(here), None, lift, None, max(above.c - below.c, Fraction(0)))
+                whole = (_rational(start), _rational(stop))
+                middles = [m - shift for m in _middles(self.pieces[there])] + _middles(self.pieces[here])
+                found.append(StretchBalls(whole, upper, lower, masses, (above.c, below.c), middles))
         return found
+
+    def _convex_of(self, number: int) -> ConvexLog:
+        convex = self._convex[number]
+        assert convex is not None
+        return convex
 
     def _piece_at(self, x: Fraction) -> int:
         return next(i for i, piece in enumerate(self.pieces) if piece.stop is None or x < piece.stop)
@@ -73,18 +83,48 @@ class Density:
         at_one = self._at_one[epsilon]
         return None if at_one is None else Anchor(at_one, self._convex[0], self.pieces[0].sum.c, shift)
 
-    def probability(self, interval: tuple[fmpq | None, fmpq | None]) -> arb:
+    def probability(self, interval: Interval) -> arb:
         """∫ f over the interval, divided by the mass."""
         start, stop = interval
         total = arb(0)
         for piece, masses in zip(self.pieces, self._masses, strict=True):
-            low = None if piece.start is None else rational(piece.start)
-            high = None if piece.stop is None else rational(piece.stop)
+            low, high = _rational(piece.start), _rational(piece.stop)
             a = start if low is None else low if start is None else max(start, low)
             b = stop if high is None else high if stop is None else min(stop, high)
             if piece.sum.lines and (a is None or b is None or a < b):
                 total += masses.over((a, b))
         return total / self.mass
+
+
+def _affine_ratio(above: LineSum, below: LineSum, shift: Fraction, epsilon: Fraction) -> tuple[Fraction, Fraction] | None:
+    """(r₀, r₁) with R(x) = r₀ + r₁ x exactly, where each side is one line with one and the same weight and c; else None."""
+    if above.c != below.c or len(above.lines) != 1 or len(below.lines) != 1:
+        return None
+    (line,), (other,) = above.lines, below.lines
+    if len(line.terms) != 1 or len(other.terms) != 1 or line.terms[0][0] != other.terms[0][0]:
+        return None
+    constant = line.terms[0][1] - other.terms[0][1] - epsilon + line.slope * shift - above.c * shift * shift
+    return constant, line.slope - 2 * above.c * shift - other.slope
+
+
+def _signed_parts(
+    ratio: tuple[Fraction, Fraction], start: Fraction | None, stop: Fraction | None
+) -> list[tuple[Interval, int]]:
+    """(start, stop) cut where an affine R changes its sign, with that sign (−1 where R ≤ 0)."""
+    constant, slope = ratio
+    if slope == 0:
+        return [((_rational(start), _rational(stop)), 1 if constant > 0 else -1)]
+    root = -constant / slope
+    before = -1 if slope > 0 else 1
+    if start is not None and root <= start:
+        return [((_rational(start), _rational(stop)), -before)]
+    if stop is not None and root >= stop:
+        return [((_rational(start), _rational(stop)), before)]
+    return [((_rational(start), rational(root)), before), ((rational(root), _rational(stop)), -before)]
+
+
+def _rational(end: Fraction | None) -> fmpq | None:
+    return None if end is None else rational(end)
 
 
 def _middles(piece: Piece) -> list[Fraction]:

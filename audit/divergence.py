@@ -182,10 +182,9 @@ class DivergenceAt:
         self._cells = cells = Cells(anchor)
         self._settled: list[tuple[StretchBalls, Interval]] = []
         for balls in stretches:
-            if balls.upper is None:
-                continue
-            if balls.lower is None:
+            if balls.sign > 0:
                 self._settled.append((balls, balls.whole))
+            if balls.sign != 0:
                 continue
             cells.proved[balls] = []
             ends = [balls.at(x) for x in cut_points(balls, roots, cuts)]

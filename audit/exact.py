@@ -32,25 +32,44 @@ def dyadic(value: float) -> fmpq:
     return fmpq(numerator, denominator)
 
 
-def _exact(point: arb) -> Fraction:
-    """A ball of radius 0 as the dyadic rational that it is."""
+LARGEST_EXPONENT = 1 << 17
+"""Ends of balls beyond 2^±LARGEST_EXPONENT are not written out as integers."""
+
+
+def _exact(point: arb) -> Fraction | None:
+    """A ball of radius 0 as the dyadic rational that it is; None where that is too small to be written out."""
     mantissa, exponent = point.man_exp()
     man, exp = int(mantissa), int(exponent)
+    size = exp + man.bit_length()
+    if man and size < -LARGEST_EXPONENT:
+        return None
+    if size > LARGEST_EXPONENT:
+        raise ValueError("an enclosure too large to be written out")
     return Fraction(man << exp) if exp >= 0 else Fraction(man, 1 << -exp)
 
 
-def lower(value: arb) -> Fraction:
-    """The exact lower end of a finite ball: mid − rad. Raises ValueError where the ball is not finite."""
+_TINY = Fraction(1, 1 << LARGEST_EXPONENT)
+
+
+def _ends(value: arb) -> tuple[Fraction, Fraction]:
     if not value.is_finite():
         raise ValueError("an enclosure that is not finite has no ends")
-    return _exact(value.mid()) - _exact(value.rad())
+    middle, radius = _exact(value.mid()), _exact(value.rad())
+    half = _TINY if radius is None else radius
+    return (-_TINY if middle is None else middle) - half, (_TINY if middle is None else middle) + half
+
+
+def lower(value: arb) -> Fraction:
+    """The exact lower end of a ball, mid − rad; where one of them is below 2^−LARGEST_EXPONENT, something smaller.
+
+    Raises ValueError where the ball is not finite, or too large to be written out.
+    """
+    return _ends(value)[0]
 
 
 def upper(value: arb) -> Fraction:
-    """The exact upper end of a finite ball: mid + rad. Raises ValueError where the ball is not finite."""
-    if not value.is_finite():
-        raise ValueError("an enclosure that is not finite has no ends")
-    return _exact(value.mid()) + _exact(value.rad())
+    """The exact upper end of a ball; as lower, and never below the true end."""
+    return _ends(value)[1]
 
 
 def enclosure(value: arb) -> Enclosure:
@@ -79,9 +98,7 @@ def _decimal(value: Fraction, digits: int, up: bool) -> str:
         return "0"
     magnitude = abs(value)
     # The power of ten of the leading digit, found from below and corrected, so that no rounding enters.
-    power = len(str(magnitude.numerator)) - len(str(magnitude.denominator))
-    while Fraction(10) ** power > magnitude:
-        power -= 1
+    power = math.floor((magnitude.numerator.bit_length() - magnitude.denominator.bit_length() - 1) * math.log10(2)) - 1
     while Fraction(10) ** (power + 1) <= magnitude:
         power += 1
     scaled = value / Fraction(10) ** (power - digits + 1)

@@ -58,7 +58,7 @@ class Decimals:
             raise InputError("decimals", str(self.places), f"fewer: near {float(value):.6g} doubles are no finer than that")
         while self.value(rank) < value:
             rank += 1
-        return max(rank, 1)
+        return max(int(rank), 1)
 
     def exists(self, rank: int) -> bool:
         """Whether the rank is that of a positive decimal."""

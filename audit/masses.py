@@ -108,7 +108,8 @@ def _exponential_mass(sum_: LineSum, interval: Interval) -> arb:
         return _exponential_mass(sum_.reflected(), (-stop, None))
     u = BALL.array([arb(start)])
     v = None if stop is None else BALL.array([arb(stop)])
-    return sum_.moments(u, v, 0, BALL)[0][0]
+    total: arb = sum_.moments(u, v, 0, BALL)[0][0]
+    return total
 
 
 class MovedMasses:

@@ -23,6 +23,7 @@ from audit.exact import ball, lower, upper
 from audit.masses import Interval
 from audit.shape import Roughness, is_log_concave, step_shifts
 from audit.verdict import Expired, Limits
+from mechanisms.arithmetic import BALL
 from mechanisms.difference import difference
 from mechanisms.divergence import Curve, positive_intervals
 from mechanisms.form import Form
@@ -53,7 +54,10 @@ class Points:
     """
 
     def __init__(self, form: Form, limits: Limits, scale: Fraction) -> None:
-        self.form = form.lifted(Fraction(-round(natural_log(scale)))) if scale else form
+        size = float(form.mass(BALL).log()) + (natural_log(scale) if scale else 0.0)
+        if not math.isfinite(size):
+            raise NeedBits
+        self.form = form.lifted(Fraction(-round(size)))
         self.limits = limits
         self._density = Density(self.form)
         self.mass = self._density.mass
@@ -200,10 +204,10 @@ class Box:
         """Two boxes with a common end."""
         return Box(2 * self.i, self.level + 1), Box(2 * self.i + 1, self.level + 1)
 
-    def grid_points(self, size: int) -> range:
-        """The i for which i/size lies in the box."""
+    def grid_points(self, size: int) -> tuple[int, int]:
+        """The first and the last i for which i/size lies in the box; the last before the first where none does."""
         start, stop = self.ends
-        return range(math.ceil(start * size), math.floor(stop * size) + 1)
+        return math.ceil(start * size), math.floor(stop * size)
 
 
 class Search:
@@ -279,10 +283,11 @@ class Search:
             self.limits.check()
             box = pending[-1]
             settled = self._is_bounded(points, rough, box)
-            if not settled and self.grid is not None and len(inside := box.grid_points(self.grid)) <= FEW:
-                if any(self._look(points, Fraction(i, self.grid)) for i in inside):
+            if not settled and self.grid is not None:
+                first, last = box.grid_points(self.grid)
+                settled = last - first < FEW
+                if settled and any(self._look(points, Fraction(i, self.grid)) for i in range(first, last + 1)):
                     return False
-                settled = True
             if settled:
                 pending.pop()
                 self.boxes += 1
@@ -335,9 +340,10 @@ class Search:
 
     def _note_peak(self, shift: Fraction, low: arb, bound: PointBound) -> None:
         """Keep the shift with the largest lower bound."""
-        if self.peak is None or lower(low) > self.peak.lower:
+        least = max(lower(low), Fraction(0))
+        if self.peak is None or least > self.peak.lower:
             index = None if self.grid is None else int(shift * self.grid)
-            self.peak = Peak(shift, index, lower(low), bound.event)
+            self.peak = Peak(shift, index, least, bound.event)
 
     def _is_bounded(self, points: Points, rough: Roughness, box: Box) -> bool:
         """Whether D ≤ goal is proved for every shift of the claim in the box."""

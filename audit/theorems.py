@@ -40,14 +40,16 @@ def normal_cdf(z: arb) -> arb:
 
 
 def condition_4a(mechanism: QuasiGaussian, claim: Theorem42) -> arb:
-    """h₁(σ) + h₂(σ) of (4a), at the precision in force. With λ = σ/Δ:
+    """(h₁(σ) + h₂(σ)) / (e^ε + 2Φ(Δ/σ)) of (4a), at the precision in force. With λ = σ/Δ:
 
     h₁ = e^{2ε} Φ(−ελ − 1/λ) − Φ(−ελ + 1/λ),  h₂ = (e^ε + 2Φ(1/λ)) δ.
+
+    The quotient has the sign of h₁ + h₂, equals δ − D(Δ) and does not grow like e^ε.
     """
     scale = mechanism.sigma / mechanism.sensitivity
     drift, inverse = claim.epsilon * scale, 1 / scale
     h1 = ball(2 * claim.epsilon).exp() * normal_cdf(ball(-drift - inverse)) - normal_cdf(ball(inverse - drift))
-    return h1 + (ball(claim.epsilon).exp() + 2 * normal_cdf(ball(inverse))) * ball(claim.delta)
+    return h1 / (ball(claim.epsilon).exp() + 2 * normal_cdf(ball(inverse))) + ball(claim.delta)
 
 
 class _Extremum:
@@ -122,7 +124,7 @@ def decide_theorem_4_2(mechanism: QuasiGaussian, claim: Theorem42, limits: Limit
             with flint.ctx.workprec(bits):
                 h = condition_4a(mechanism, claim)
                 sign = Verdict.VERIFIED if h >= 0 else Verdict.REFUTED if h < 0 else Verdict.INCONCLUSIVE
-                first = Condition("(4a)", "h₁(σ) + h₂(σ) is at least 0", enclosure(h), sign)
+                first = Condition("(4a)", "(h₁ + h₂)/(e^ε + 2Φ(Δ/σ)) is at least 0", enclosure(h), sign)
                 conditions = (first, ratio_5a(mechanism, claim, limits))
         except Expired:
             stopped = "the time limit ended the search; raise it"

@@ -162,7 +162,8 @@ def _take(fields: Mapping[str, Any], where: str, also: list[str], required: list
     for name in required:
         if name not in fields:
             raise InputError(f"{where}.{name}", "nothing", "this field")
-        _refuse_floats(fields[name], f"{where}.{name}")
+        if not isinstance(fields[name], Mapping):  # a table within is read, and its fields named, by its own reader
+            _refuse_floats(fields[name], f"{where}.{name}")
     return {name: fields[name] for name in required}
 
 

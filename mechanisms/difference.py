@@ -40,7 +40,7 @@ def difference(form: Form, shift: Fraction, epsilon: Fraction) -> tuple[Stretch,
     for start, stop in pairwise(ends):
         inside = _inside(start, stop)
         there, here = (pieces[bisect_right(stops, x)] for x in (inside + shift, inside))
-        stretches.append(Stretch(start, stop, *_cancel(moved[id(there)], lifted[id(here)])))
+        stretches.append(Stretch(start, stop, *cancel(moved[id(there)], lifted[id(here)])))
     return tuple(stretches)
 
 
@@ -50,7 +50,7 @@ def _inside(start: Fraction | None, stop: Fraction | None) -> Fraction:
     return start + 1 if stop is None else (start + stop) / 2
 
 
-def _cancel(positive: LineSum, negative: LineSum) -> tuple[LineSum, LineSum]:
+def cancel(positive: LineSum, negative: LineSum) -> tuple[LineSum, LineSum]:
     """The same difference with equal exponentials added, where that leaves a coefficient of known sign."""
     if positive.c != negative.c or positive.slopes.isdisjoint(negative.slopes):
         return positive, negative

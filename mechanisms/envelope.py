@@ -10,8 +10,11 @@ from mechanisms.lines import LineSum
 
 Floats = NDArray[np.float64]
 
-OFFSETS = np.array([[3.0], [6.0], [12.0], [24.0]])
+OFFSETS = (1.5, 3.0, 6.0, 12.0, 24.0)
 """Nodes around a change of lead, in units of its width: the bend of the log of the sum fades like e^−offset."""
+FAR, CLOSE = 8.0, 0.4
+SHARES = (0.2, 0.4, 0.6, 0.8)
+"""Nodes between two changes of lead that are from CLOSE to FAR widths apart; closer ones are all but one smooth bend."""
 NEGLIGIBLE = 42.0
 """A line this far below the leading one, in log, is left out of a sum."""
 
@@ -39,13 +42,19 @@ class Envelope:
         self._offset = np.pad(middles[order], reach)[band] - self._middles
 
     def _nodes(self, width: Floats, middle: float) -> Floats:
-        if not len(width):
+        """Each change of lead, where its bend fades on both sides, and points between two that are near to each other."""
+        at = self._takeover
+        if not len(at):
             return np.array([middle])
-        room = np.diff(self._takeover, prepend=-np.inf, append=np.inf)
-        parts = [self._takeover]
-        for offset in OFFSETS * width[None, :]:
-            parts.append((self._takeover - offset)[offset < 0.6 * room[:-1]])
-            parts.append((self._takeover + offset)[offset < 0.6 * room[1:]])
+        low, high = at[:-1], at[1:]
+        gap, narrow = high - low, np.minimum(width[:-1], width[1:])
+        far = gap > FAR * narrow
+        near = ~far & (gap > CLOSE * narrow)
+        parts = [at, (low + high)[far] / 2, *(low[near] + gap[near] * share for share in SHARES)]
+        for offset in OFFSETS:
+            parts += [at[:1] - offset * width[:1], at[-1:] + offset * width[-1:]]
+            left, right = (far & (offset * w < gap / 2) for w in (width[:-1], width[1:]))
+            parts += [low[left] + offset * width[:-1][left], high[right] - offset * width[1:][right]]
         nodes = np.concatenate(parts)
         return np.sort(nodes[np.isfinite(nodes)])
 

@@ -151,10 +151,12 @@ class LogRatio:
         with np.errstate(all="ignore"):
             steepness = np.array([np.abs(self.over.log_and_score(end + shift)[1]) for end in (a, b)])
             rate = np.where(np.isfinite(steepness), steepness, 0.0).max(axis=0) + 1 / self.scale
-            if self.c:  # beyond all centres the integrand falls at least exponentially
-                middles = np.concatenate(self._middles)
-                a = np.where(np.isneginf(a) & (b < middles.min() - shift), b - 50 / rate, a)
-                b = np.where(np.isposinf(b) & (a > middles.max()), a + 50 / rate, b)
+            if self.c:  # beyond all centres the integrand falls like a Gaussian, and faster than at the end
+                middles = np.concatenate([self._middles[0], self._middles[1]])
+                low, high = middles.min() - shift, middles.max()
+                reach = np.minimum(50 / rate, 10 * self.scale)
+                a = np.where(np.isneginf(a), np.where(b < low, b - reach, low - 10 * self.scale), a)
+                b = np.where(np.isposinf(b), np.where(a > high, a + reach, high + 10 * self.scale), b)
             pieces = np.ceil((b - a) * rate / 3)
             chosen = np.flatnonzero(pieces <= 200) if self.pairs is not None else np.array([], dtype=np.intp)
         result = otherwise.copy()

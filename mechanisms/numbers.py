@@ -11,10 +11,11 @@ import re
 from fractions import Fraction
 from typing import Final
 
-MAX_CHARACTERS: Final = 2000
-MAX_EXPONENT: Final = 5000
+MAX_CHARACTERS: Final = 1000
+MAX_EXPONENT: Final = 400
 """Largest decimal exponent that is read, in absolute value (a double ends at 324)."""
-MAX_BINARY_EXPONENT: Final = 20000
+MAX_EPSILON: Final = 100_000
+MAX_BINARY_EXPONENT: Final = 1400
 
 _DECIMAL = re.compile(r"([+-]?)(\d*)(?:\.(\d*))?(?:[eE]([+-]?\d{1,20}))?", re.ASCII)
 _RATIONAL = re.compile(r"([+-]?\d+)/(\d+)", re.ASCII)
@@ -28,7 +29,7 @@ class InputError(ValueError):
     """Input that cannot be used: says where it stood, what was got, and what was expected."""
 
     def __init__(self, where: str, got: object, expected: str) -> None:
-        text = got if isinstance(got, str) else repr(got)
+        text = str(got) if isinstance(got, (str, Fraction)) else repr(got)
         if len(text) > 60:
             text = f"{text[:40]}… ({len(text)} characters)"
         text = "".join(character if character.isprintable() else "�" for character in text)
@@ -90,10 +91,10 @@ def read_positive(value: object, where: str) -> Fraction:
 
 
 def read_epsilon(value: object, where: str = "epsilon") -> Fraction:
-    """A privacy loss ε ≥ 0, exact."""
+    """A privacy loss ε in [0, MAX_EPSILON], exact."""
     number = read_real(value, where)
-    if number < 0:
-        raise InputError(where, value, "a number of at least 0")
+    if not 0 <= number <= MAX_EPSILON:
+        raise InputError(where, value, f"a number from 0 to {MAX_EPSILON}")
     return number
 
 

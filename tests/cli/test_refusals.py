@@ -13,9 +13,9 @@ GAUSSIAN = ("calibrate", "gaussian", "--epsilon", "1", "--delta", "1e-6")
 MULTI = ("calibrate", "multi-gaussian", "--epsilon", "1", "--delta", "0.01")
 
 ARGUMENTS = {
-    "unknown-option": (("calibrate", "--foo"), "calibrate: No such option '--foo'"),
-    "unknown-option-of-the-program": (("--foo",), "No such option '--foo'"),
-    "unknown-command": (("prove",), "No such command 'prove'"),
+    "unknown-option": (("calibrate", "--foo"), "calibrate: No such option"),
+    "unknown-option-of-the-program": (("--foo",), "No such option"),
+    "unknown-command": (("prove",), "No such command"),
     "no-epsilon": (("calibrate", "gaussian", "--delta", "1e-6"), "--epsilon: Missing option"),
     "no-delta": (("calibrate", "gaussian", "--epsilon", "1"), "--delta: Missing option"),
     "no-spec": (("certify",), "SPEC: Missing argument"),

@@ -128,6 +128,17 @@ def test_an_empty_directory_is_an_error(run: Run, fakes: Callable[..., list[str]
     assert "without *.json files" in ran.json["certificates"][1]["reason"]
 
 
+def test_a_directory_that_cannot_be_read(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    def listdir(_: str) -> list[str]:
+        raise PermissionError(13, "Permission denied")
+
+    Path("closed").mkdir()
+    with monkeypatch.context() as closed:
+        closed.setattr("certificates.inputs.os.listdir", listdir)
+        ran = run("verify", "closed", "--json")
+    assert (ran.exit_code, ran.json["certificates"][0]["reason"].split(",")[0]) == (2, "got permission denied")
+
+
 def test_what_cannot_be_read_does_not_stop_the_others(run: Run, fakes: Callable[..., list[str]]) -> None:
     os.mkfifo("pipe.json")
     Path("link.json").symlink_to("nowhere")
