@@ -99,7 +99,8 @@ class StretchBalls:
         sign: int = 0,
     ) -> None:
         self.sign = -1 if upper is None else 1 if lower is None else sign
-        self.whole, self.upper, self.lower, self.middles = whole, upper, lower, middles
+        self.whole, self.upper, self.lower = whole, upper, lower
+        self.middles = [rational(middle) for middle in middles]
         self.positive_mass, self.negative_mass = masses
         self._drop, self._c = ball(max(c)), ball(c[0])
 

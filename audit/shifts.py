@@ -14,6 +14,7 @@ from fractions import Fraction
 from typing import Any
 
 import flint
+import numpy as np
 from flint import arb, fmpq
 
 from audit.cover import propose_cover
@@ -80,6 +81,14 @@ class Points:
         base, curve = self._curve
         return curve.intervals(float(shift), float(epsilon - base))
 
+    def _estimate(self, shift: Fraction, epsilon: Fraction) -> float | None:
+        """D_ε(φ) in floats, where that costs little; None elsewhere, and where there is none."""
+        if self._curve is None or self._density.cancels(shift):
+            return None
+        base, curve = self._curve
+        value = float(curve.at(np.array([float(shift)]), np.array([float(epsilon - base)]))[0][0])
+        return value if math.isfinite(value) else None
+
     def _keep(self, shift: Fraction, epsilon: Fraction, search: DivergenceAt, bound: PointBound) -> None:
         known = _Known(bound.lower / self.mass, bound.upper / self.mass, bound.weight / self.mass)
         self._bounds.setdefault(shift, {})[epsilon] = known
@@ -106,6 +115,9 @@ class Points:
         """
         goal_mass = goal * self.mass
         budget = float(goal_mass.mid()) / 64 or float(self.mass.mid()) * 2.0**-20
+        if (estimate := self._estimate(shift, epsilon)) is not None:
+            slack = abs(float(goal.mid()) / estimate - 1) if estimate > 0 else 1.0
+            budget = min(budget, budget * 16 * max(slack, 2.0**-36))
         search = self._search(shift, epsilon, budget)
         while True:
             bound, low, high = self._bound(search, budget)

@@ -24,6 +24,9 @@ FLAT = 1e-5
 it keeps its digits."""
 CANCELLED = 5e-2
 """Where the mass of a difference is below this share of the positive mass, it is integrated from paired differences."""
+MAX_SPLITS = 12
+NEARLY = 0.8
+"""R is looked at between two nodes where a cubic through them comes nearer to 0 than this share of the nearer end."""
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(14)
 
 
@@ -206,11 +209,9 @@ def positive_runs(ratio: LogRatio, rows: Rows, slack: float = 0.0) -> tuple[NDAr
     nodes = np.concatenate(parts, axis=1)
     nodes = np.sort(np.clip(nodes, rows.start[:, None], rows.stop[:, None]), axis=1)
     value, slope = ratio(nodes, rows.shift[:, None], rows.level[:, None])
-    above = value > 0
     found = _Changes(ratio, rows, slack * ratio.scale if slack else 0.0)
-    row, at = np.nonzero(above[:, :-1] != above[:, 1:])
-    found.add(row, nodes[row, at], nodes[row, at + 1], above[row, at + 1])
-    found.look_between(nodes, value, slope)
+    row, at = np.nonzero(nodes[:, :-1] < nodes[:, 1:])
+    found.look_between(row, *(np.stack([a[row, at + k] for a in (nodes, value, slope)]) for k in (0, 1)))
     first = found.look_outside(nodes[:, 0], value[:, 0], slope[:, 0], rows.start, right=False)
     last = found.look_outside(nodes[:, -1], value[:, -1], slope[:, -1], rows.stop, right=True)
     every = np.arange(count)
@@ -239,35 +240,37 @@ class _Changes:
     def _at(self, row: Any, x: Floats) -> tuple[Floats, Floats]:
         return self.ratio(x, self.rows.shift[row], self.rows.level[row])
 
-    def look_between(self, nodes: Floats, value: Floats, slope: Floats) -> None:
-        """Two changes between neighbours of one sign: where R heads for 0 from both, and its tangents meet beyond 0."""
-        left, right = slice(None, -1), slice(1, None)
-        sign = np.where(value[:, left] > 0, 1.0, -1.0)
-        same = (value[:, left] > 0) == (value[:, right] > 0)
-        row, at = np.nonzero(same & (sign * slope[:, left] < 0) & (sign * slope[:, right] > 0))
-        sign = sign[row, at]
-        ends = [[a[row, at + k] for a in (nodes, value, slope)] for k in (0, 1)]
-        for _ in range(12):
-            (x0, r0, s0), (x1, r1, s1) = ends
-            x = (r1 - r0 + s0 * x0 - s1 * x1) / (s0 - s1)
-            dips = (sign * (r0 + s0 * (x - x0)) < 0) & (x0 < x) & (x < x1)
-            if not dips.any():
+    def look_between(self, row: NDArray[np.intp], low: Floats, high: Floats) -> None:
+        """The changes between neighbouring nodes, given as (x, R, R′) of shape (3, intervals).
+
+        Two changes between neighbours of one sign are looked for where R may come near to 0: its turning point is tried.
+        So it is, once, between neighbours of opposite signs: three changes make one.
+        """
+        x, chosen = _turning(low, high, opposite=True)
+        row, low, high = self._split(row, low, high, x, chosen)
+        change = (low[1] > 0) != (high[1] > 0)
+        self.add(row[change], low[0][change], high[0][change], high[1][change] > 0)
+        row, low, high = row[~change], low[:, ~change], high[:, ~change]
+        for _ in range(MAX_SPLITS):
+            x, chosen = _turning(low, high)
+            if not chosen.any():
                 return
-            row, sign = row[dips], sign[dips]
-            ends = [[a[dips] for a in end] for end in ends]
-            margin = (ends[1][0] - ends[0][0]) / 16
-            x = np.clip(x[dips], ends[0][0] + margin, ends[1][0] - margin)
-            r, s = self._at(row, x)
-            crossed = (r > 0) != (sign > 0)
-            self.add(row[crossed], ends[0][0][crossed], x[crossed], sign[crossed] < 0)
-            self.add(row[crossed], x[crossed], ends[1][0][crossed], sign[crossed] > 0)
-            ahead = sign * s < 0
-            ends = [
-                [np.where(ahead, new, old) for new, old in zip((x, r, s), ends[0], strict=True)],
-                [np.where(ahead, old, new) for new, old in zip((x, r, s), ends[1], strict=True)],
-            ]
-            row, sign = row[~crossed], sign[~crossed]
-            ends = [[a[~crossed] for a in end] for end in ends]
+            row, low, high = row[chosen], low[:, chosen], high[:, chosen]
+            row, low, high = self._split(row, low, high, x[chosen], np.ones(len(row), dtype=bool))
+            change = (low[1] > 0) != (high[1] > 0)
+            self.add(row[change], low[0][change], high[0][change], high[1][change] > 0)
+            row, low, high = row[~change], low[:, ~change], high[:, ~change]
+
+    def _split(
+        self, row: NDArray[np.intp], low: Floats, high: Floats, x: Floats, chosen: NDArray[np.bool_]
+    ) -> tuple[NDArray[np.intp], Floats, Floats]:
+        """The intervals, those chosen divided at x."""
+        if not chosen.any():
+            return row, low, high
+        middle = np.stack([x[chosen], *self._at(row[chosen], x[chosen])])
+        new_low, new_high = np.concatenate([low, middle], axis=1), np.concatenate([high, high[:, chosen]], axis=1)
+        new_high[:, : len(row)][:, chosen] = middle
+        return np.concatenate([row, row[chosen]]), new_low, new_high
 
     def look_outside(self, x: Floats, value: Floats, slope: Floats, end: Floats, right: bool) -> NDArray[np.bool_]:
         """Whether R > 0 at the end of each row; where that differs from the outermost node, the change is found.
@@ -333,3 +336,30 @@ class _Changes:
         row, x, up = row[order], x[order], up[order]
         opens = np.flatnonzero(up[:-1] & ~up[1:] & (row[:-1] == row[1:]))
         return row[opens], x[opens], x[opens + 1]
+
+
+def _turning(low: Floats, high: Floats, opposite: bool = False) -> tuple[Floats, NDArray[np.bool_]]:
+    """Where R comes nearest to 0 between two points of one sign, and whether it may come so near as to cross it.
+
+    ``low`` and ``high`` are (x, R, R′), of shape (3, intervals). By the cubic with those values; where R heads for 0 from
+    both ends and its tangents meet beyond 0, by the tangents. With ``opposite``, where the cubic turns between two points
+    of opposite signs.
+    """
+    (x0, r0, s0), (x1, r1, s1) = low, high
+    sign, width = np.where(r0 > 0, 1.0, -1.0), x1 - x0
+    d0, d1, rise = s0 * width, s1 * width, r1 - r0
+    square, cube = 3 * rise - 2 * d0 - d1, d0 + d1 - 2 * rise
+    root = -(square + np.where(square < 0, -1.0, 1.0) * np.sqrt(square**2 - 3 * cube * d0))
+    best, least = np.full_like(x0, 0.5), np.full_like(x0, np.inf)
+    for t in (root / (3 * cube), d0 / root):
+        cubic = sign * (r0 + t * (d0 + t * (square + t * cube)))
+        better = (t > 0) & (t < 1) & (cubic < least)
+        best, least = np.where(better, t, best), np.where(better, cubic, least)
+    wide = width > 8 * np.spacing(np.abs(x0))
+    if opposite:
+        return x0 + best * width, np.isfinite(least) & wide & ((r0 > 0) != (r1 > 0))
+    chosen = least < NEARLY * np.minimum(np.abs(r0), np.abs(r1))
+    meet = (rise - d1) / (d0 - d1)
+    dips = (sign * d0 < 0) & (sign * d1 > 0) & (sign * (r0 + d0 * meet) < 0) & ~chosen
+    t = np.clip(np.where(dips, meet, best), 1 / 16, 15 / 16)
+    return x0 + t * width, (chosen | dips) & wide
