@@ -75,8 +75,8 @@ class Density:
         return next(i for i, piece in enumerate(self.pieces) if piece.stop is None or x < piece.stop)
 
     def anchor(self, shift: Fraction, epsilon: Fraction) -> Anchor | None:
-        """The bounds anchored at Δ, where they apply."""
-        if not 1 - REACH <= shift < 1 or self._convex[0] is None:
+        """The bounds anchored at Δ, where they apply: a cancelled stretch has other ends than those of f."""
+        if not 1 - REACH <= shift < 1 or self._convex[0] is None or self.cancels(shift):
             return None
         if epsilon not in self._at_one:
             self._at_one[epsilon] = AtOne.of(self.form, epsilon)

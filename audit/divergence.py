@@ -41,6 +41,8 @@ class Cells:
         self.heap: list[tuple[float, int, StretchBalls, End, End, arb]] = []
         self.tail_charge = arb(0)
         self.count = 0
+        self.unresolved = False
+        """Whether a charge is NaN: more bits help, more cells do not."""
         self.splits: list[fmpq] = []
         self.outstanding = 0.0
         """The sum of the heap's charges, in floats: guides the search and proves nothing."""
@@ -65,7 +67,7 @@ class Cells:
         charge = balls.upper_charge(left, right, ratio)
         key = float(charge.upper())
         if math.isnan(key):
-            key = math.inf
+            key, self.unresolved = math.inf, True
         self.outstanding += key
         heapq.heappush(self.heap, (-key, self.count, balls, left, right, charge))
 
@@ -89,11 +91,11 @@ class Cells:
 
     def refine(self, budget: float, limits: Limits) -> None:
         """Split cells, the largest charge first, until the charges come to at most the budget."""
-        while self.heap and self.count < limits.cells:
+        while self.heap and self.count < limits.cells and not self.unresolved:
             most = -self.heap[0][0] * len(self.heap)
             # Add up anew where the running sum is small enough, or shows its own rounding errors.
             if not math.isfinite(self.outstanding) or self.outstanding <= budget or self.outstanding > most:
-                self.outstanding = math.fsum(-entry[0] for entry in self.heap)
+                self.outstanding = sum(-entry[0] for entry in self.heap)
                 if self.outstanding <= budget:
                     return
             key, _, balls, left, right, _ = heapq.heappop(self.heap)

@@ -59,7 +59,7 @@ class Masses:
         # The peak b²/(4c) goes into the exponents exactly, before any rounding.
         terms = tuple((w, a + line.slope * line.slope / (4 * c)) for w, a in line.terms)
         amplitude, centre = coefficient(terms) * half, ball(line.slope / (2 * c))
-        return _Bell(centre, amplitude, float(centre), float(amplitude.log()))
+        return _Bell(centre, amplitude, float(centre), float(amplitude.log().upper()))
 
     def over(self, interval: Interval, floor: float = -math.inf) -> arb:
         """The mass over one interval; ``floor`` only trades tightness for speed."""

@@ -12,7 +12,7 @@ from functools import reduce
 from flint import arb, arb_poly, fmpq, fmpz
 
 from audit.exact import ball
-from mechanisms.lines import ZERO, LineSum, Terms
+from mechanisms.lines import ZERO, Line, LineSum, Terms
 
 
 def coefficient(terms: Terms) -> arb:
@@ -28,7 +28,8 @@ class ConvexLog:
     """log Σ C_j e^(b_j x): convex, as a log-sum-exp of lines. Values at exact points are kept."""
 
     def __init__(self, sum_: LineSum) -> None:
-        lines = sorted(sum_.lines, key=lambda line: line.slope)
+        # One line a slope, equal slopes added exactly: the polynomial below has one place for each.
+        lines = [Line(terms, slope) for slope, terms in sorted(sum_.by_slope.items())]
         self.least_slope = ball(lines[0].slope)
         self.largest_slope = ball(lines[-1].slope)
         steps = [line.slope - lines[0].slope for line in lines]

@@ -33,6 +33,8 @@ from mechanisms.numbers import natural_log
 START_BITS = 128
 LEAST_BUDGET = 1e-280
 """Below this, floats no longer tell budgets apart."""
+MOST_LIFT = 400
+"""A box with a larger log κ is halved unseen: goal/κ would leave the range of floats."""
 FEW = 2
 """Up to so many grid points in a box are decided one by one."""
 TIGHT_BOXES = 256
@@ -222,6 +224,17 @@ class Box:
         return math.ceil(start * size), math.floor(stop * size)
 
 
+def is_cover(boxes: Sequence[tuple[int, int]]) -> bool:
+    """Whether the boxes [i, i+1]/2^level, given as (i, level), cover [0, 1] without a gap or an overlap."""
+    deepest = max((level for _, level in boxes), default=0)
+    at = 0
+    for start, width in sorted((i << (deepest - level), 1 << (deepest - level)) for i, level in boxes):
+        if start != at:
+            return False
+        at += width
+    return at == 1 << deepest
+
+
 class Search:
     """Branch and bound over the shifts in [0, 1], for one form, ε and threshold."""
 
@@ -321,9 +334,12 @@ class Search:
         if rough.points or self.goal == 0:
             return [Box(0, 0)]
         most = min(self.limits.boxes, 4096)
-        found = propose_cover(self.form, self.epsilon, float(self.goal), rough.c, most)
+        worst = None if self.peak is None else float(self.peak.shift)
+        found = propose_cover(self.form, self.epsilon, float(self.goal), rough.c, most, worst)
         if len(found) > self.limits.boxes:
             raise NeedBoxes(f"more than {self.limits.boxes} boxes of shifts would be needed")
+        if not is_cover(found):  # floats made it
+            return [Box(0, 0)]
         boxes = [Box(i, level) for i, level in found]
         return sorted(boxes, key=lambda box: -box.level)
 
@@ -360,6 +376,8 @@ class Search:
     def _is_bounded(self, points: Points, rough: Roughness, box: Box) -> bool:
         """Whether D ≤ goal is proved for every shift of the claim in the box."""
         lift = rough.lift(box.width)
+        if lift > MOST_LIFT:
+            return False
         goal = ball(self.goal)
         if rough.points:
             goal = goal - rough.upper_charge(points.form, box.width) / points.mass

@@ -14,7 +14,7 @@ OFFSETS = (1.5, 3.0, 6.0, 12.0, 24.0)
 """Nodes around a change of lead, in units of its width: the bend of the log of the sum fades like e^−offset."""
 FAR, CLOSE = 8.0, 0.4
 SHARES = (0.2, 0.4, 0.6, 0.8)
-"""Nodes between two changes of lead that are from CLOSE to FAR widths apart; closer ones are all but one smooth bend."""
+"""Nodes between two changes of lead from CLOSE to FAR widths apart; closer ones are all but one smooth bend."""
 NEGLIGIBLE = 42.0
 """A line this far below the leading one, in log, is left out of a sum."""
 
@@ -42,7 +42,7 @@ class Envelope:
         self._offset = np.pad(middles[order], reach)[band] - self._middles
 
     def _nodes(self, width: Floats, middle: float) -> Floats:
-        """Each change of lead, where its bend fades on both sides, and points between two that are near to each other."""
+        """Each change of lead, where its bend fades on both sides, and points between two that are near."""
         at = self._takeover
         if not len(at):
             return np.array([middle])

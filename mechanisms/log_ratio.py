@@ -243,8 +243,8 @@ class _Changes:
     def look_between(self, row: NDArray[np.intp], low: Floats, high: Floats) -> None:
         """The changes between neighbouring nodes, given as (x, R, R′) of shape (3, intervals).
 
-        Two changes between neighbours of one sign are looked for where R may come near to 0: its turning point is tried.
-        So it is, once, between neighbours of opposite signs: three changes make one.
+        Two changes between neighbours of one sign are looked for where R may come near to 0: its turning point is
+        tried. So it is, once, between neighbours of opposite signs: three changes make one.
         """
         x, chosen = _turning(low, high, opposite=True)
         row, low, high = self._split(row, low, high, x, chosen)
@@ -341,9 +341,9 @@ class _Changes:
 def _turning(low: Floats, high: Floats, opposite: bool = False) -> tuple[Floats, NDArray[np.bool_]]:
     """Where R comes nearest to 0 between two points of one sign, and whether it may come so near as to cross it.
 
-    ``low`` and ``high`` are (x, R, R′), of shape (3, intervals). By the cubic with those values; where R heads for 0 from
-    both ends and its tangents meet beyond 0, by the tangents. With ``opposite``, where the cubic turns between two points
-    of opposite signs.
+    ``low`` and ``high`` are (x, R, R′), of shape (3, intervals). By the cubic with those values; where R heads for 0
+    from both ends and its tangents meet beyond 0, by the tangents. With ``opposite``, where the cubic turns between two
+    points of opposite signs.
     """
     (x0, r0, s0), (x1, r1, s1) = low, high
     sign, width = np.where(r0 > 0, 1.0, -1.0), x1 - x0

@@ -12,7 +12,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mechanisms.claims import CLAIMS, Direct, Statement, Theorem32, Theorem42, read_claim, read_mechanism, read_statement
+from mechanisms.claims import (
+    CLAIMS,
+    Direct,
+    Statement,
+    Theorem32,
+    Theorem42,
+    read_claim,
+    read_mechanism,
+    read_statement,
+)
 from mechanisms.families import MAX_K, MAX_LINES, Declared, DeclaredMixture, Gaussian, MultiGaussian, QuasiGaussian
 from mechanisms.numbers import InputError
 
@@ -102,7 +111,7 @@ def test_the_kinds_of_mechanism() -> None:
 positive = st.fractions(min_value=Fraction(1, 10**9), max_value=10**9)
 
 
-@given(positive, positive, st.integers(0, 12), st.fractions(min_value=0, max_value=100), st.fractions(0, Fraction(99, 100)))
+@given(positive, positive, st.integers(0, 12), st.fractions(0, 100), st.fractions(0, Fraction(99, 100)))
 def test_round_trip(delta: Fraction, sigma: Fraction, K: int, epsilon: Fraction, budget: Fraction) -> None:
     statement = Statement(
         MultiGaussian(sensitivity=delta, sigma=sigma, K=K, epsilon=epsilon), Direct(epsilon=epsilon, delta=budget)
@@ -205,5 +214,5 @@ def test_python_floats_are_the_doubles_that_they_are() -> None:
     """From Python a float is taken for what it is; only files must quote their numbers."""
     assert Direct(epsilon=0.1, delta=1e-5).epsilon == Fraction(0.1)  # type: ignore[arg-type]
     assert Theorem42(epsilon="0.1", delta="1e-5").epsilon == Fraction(1, 10)  # type: ignore[arg-type]
-    with pytest.raises(InputError, match="^eta: got 2"):
+    with pytest.raises(InputError, match=r"^eta: got 2, expected"):
         Theorem32(epsilon=Fraction(1), delta=Fraction(1, 2), eta=Fraction(2))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import random
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
@@ -32,10 +33,11 @@ SHIFTS = [Fraction(1), Fraction(9, 10), Fraction(1, 3)]
 
 def multi(epsilon: str, sigma: str | Fraction, K: int) -> Form:
     """The multi-Gaussian at Δ = 1."""
-    return mechanism(MultiGaussian, sensitivity=1, sigma=sigma, K=K, epsilon=epsilon).unit_form
+    form: Form = mechanism(MultiGaussian, sensitivity=1, sigma=sigma, K=K, epsilon=epsilon).unit_form
+    return form
 
 
-def log_ratio(form: Form, x: object, shift: Fraction, epsilon: Fraction) -> object:
+def log_ratio(form: Form, x: Any, shift: Fraction, epsilon: Fraction) -> Any:
     """log f(x + φ) − log f(x) − ε by the referee."""
     return form.log_density(x + mpf(shift), REFEREE) - form.log_density(x, REFEREE) - mpf(epsilon)
 
@@ -60,7 +62,7 @@ def test_intervals_have_the_right_sign(name: str, shift: Fraction) -> None:
             x = Fraction(rng.uniform(-6 * spread - 2, 6 * spread + 2))
             lift = MP.exp(mpf(epsilon))
             value = form.density(mpf(x + shift), REFEREE) - lift * form.density(mpf(x), REFEREE)
-            inside = bool(((intervals[:, 0] < x) & (x < intervals[:, 1])).any())
+            inside = bool(((intervals[:, 0] < float(x)) & (float(x) < intervals[:, 1])).any())
             if not len(ends) or np.abs(ends - float(x)).min() > 1e-9 * (1 + abs(x)):
                 assert inside is bool(value > 0) or abs(value) < MP.mpf(10) ** -40
 
@@ -89,7 +91,7 @@ def test_the_gaussian_has_one_change_in_closed_form(sigma: str, epsilon: str) ->
         assert high == float(-Fraction(epsilon) * Fraction(sigma) ** 2 / shift - shift / 2)
 
 
-def gaussian_divergence(sigma: Fraction, shift: Fraction, epsilon: Fraction) -> object:
+def gaussian_divergence(sigma: Fraction, shift: Fraction, epsilon: Fraction) -> Any:
     """Balle and Wang's formula, by the referee with digits enough."""
     with MP.workdps(400):
         half, slope = mpf(shift) / (2 * mpf(sigma)), mpf(epsilon) * mpf(sigma) / mpf(shift)
@@ -161,8 +163,8 @@ def test_curve_and_slope_agree_with_single_shifts(name: str) -> None:
             assert value == pytest.approx(single[0], rel=1e-9, abs=1e-18)
             assert slope == pytest.approx(single[1], rel=1e-6, abs=1e-12)
             h = Fraction(1, 10**6)
-            rise = float_divergence(form, Fraction(shift) + h, epsilon) - float_divergence(form, Fraction(shift) - h, epsilon)
-            assert single[1] == pytest.approx(rise / float(2 * h), rel=1e-4, abs=1e-9)
+            below, above = (float_divergence(form, Fraction(shift) + step, epsilon) for step in (-h, h))
+            assert single[1] == pytest.approx((above - below) / float(2 * h), rel=1e-4, abs=1e-9)
 
 
 @pytest.mark.parametrize("name", ["gaussian", "laplace", "truncated-laplace", "grafted"])
@@ -178,13 +180,13 @@ CELLS = read_json("scale-grid.json")["cells"]
 
 
 @pytest.mark.parametrize("cell", CELLS[::13], ids=lambda cell: f"{cell['epsilon']}-{cell['delta']}")
-def test_worst_shifts_of_the_grid(cell: dict[str, object]) -> None:
+def test_worst_shifts_of_the_grid(cell: dict[str, Any]) -> None:
     """At the least σ of the grid (10 digits) the largest maximum is δ, at the shift that the grid states."""
-    for K, sigma, shift in cell["multi_gaussian"]:  # type: ignore[attr-defined]
-        form, epsilon = multi(str(cell["epsilon"]), Fraction(sigma), K), Fraction(str(cell["epsilon"]))
+    for K, sigma, shift in cell["multi_gaussian"]:
+        form, epsilon = multi(cell["epsilon"], Fraction(sigma), K), Fraction(cell["epsilon"])
         found = local_maxima(form, epsilon)
         assert found == sorted(found, key=lambda pair: -pair[1]) and 1.0 in [phi for phi, _ in found]
-        assert found[0][1] == pytest.approx(float(str(cell["delta"])), rel=2e-8)
+        assert found[0][1] == pytest.approx(float(cell["delta"]), rel=2e-8)
         again = float_divergence(form, Fraction(found[0][0]), epsilon)
         assert found[0][1] == pytest.approx(again, rel=1e-9)
         assert float_divergence(form, Fraction(shift), epsilon) <= found[0][1] * (1 + 1e-9)
@@ -255,7 +257,7 @@ def test_steps_have_their_maxima_where_edges_meet() -> None:
     ],
 )
 def test_noise_that_is_all_but_none(member: Mechanism) -> None:
-    """A narrow peak tells two inputs apart for sure; nothing overflows, and no warning leaks (warnings are errors here)."""
+    """A narrow peak tells two inputs apart for sure; nothing overflows, no warning leaks (here they are errors)."""
     form = member.unit_form
     assert local_maxima(form, Fraction(2))[0][1] == pytest.approx(1, rel=1e-12)
     assert len(positive_intervals(difference(form, Fraction(1, 2), Fraction(2))))

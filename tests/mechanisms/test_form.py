@@ -208,11 +208,14 @@ def test_a_number_beyond_the_floats_is_infinite() -> None:
     assert FLOAT.number(-(Fraction(10) ** 400)) == -np.inf
 
 
+RISING = Line.of(Fraction(1), Fraction(0), Fraction(4))
+
+
 def test_masses_to_infinite_ends() -> None:
     """[−∞, v] by floats, as the calibration asks for it."""
     for lines in (
-        LineSum(Fraction(2), (Line.of(Fraction(1), Fraction(0), Fraction(4)), Line.of(Fraction(3), Fraction(0), Fraction(-4)))),
-        LineSum(Fraction(0), (Line.of(Fraction(1), Fraction(0), Fraction(4)),)),
+        LineSum(Fraction(2), (RISING, Line.of(Fraction(3), Fraction(0), Fraction(-4)))),
+        LineSum(Fraction(0), (RISING,)),
     ):
         low, high = np.array([-np.inf]), np.array([-1.5])
         with np.errstate(all="ignore"):

@@ -104,7 +104,7 @@ def test_ranges(reader: object, good: list[object], bad: list[object]) -> None:
     for value in good:
         assert reader(value, "x") == read_real(value, "x")
     for value in bad:
-        with pytest.raises(InputError, match="^x: got"):
+        with pytest.raises(InputError, match=r"^x: got"):
             reader(value, "x")
 
 
