@@ -19,7 +19,7 @@ from audit.exact import ball, fraction, lower
 from audit.lattice import Decimals, Doubles, Lattice
 from audit.losses import Losses, enclose_losses
 from audit.shifts import NeedBits, NeedBoxes, Points
-from audit.verdict import Decision, Expired, Limits, Verdict
+from audit.verdict import Decision, Enclosure, Expired, Limits, Verdict
 from mechanisms.calibration import float_sigma
 from mechanisms.claims import Claim, Direct, Statement, Theorem32, Theorem42
 from mechanisms.families import FAMILIES, MultiGaussian, QuasiGaussian, ScaledFamily
@@ -32,16 +32,21 @@ POLISH_TIGHTNESS = Fraction(1, 2**90)
 WIDER_GAPS = (Fraction(1, 10**12), Fraction(1, 10**9), Fraction(1, 10**6))
 """Relative gaps to try, one after the other, where the last digits cost more than the limits allow."""
 MAX_STEPS = 40
+NEARLY = 1e-9
+"""Members whose float losses are this close, relatively, are calibrated where they cannot be excluded."""
+EQUAL = Fraction(1, 10**12)
+"""Losses this close, relatively, count as equal: the smaller K is taken."""
 
 
 @dataclass(frozen=True)
 class Trial:
-    """One K of an automatic choice: its float scale and loss, and whether it was calibrated with proof."""
+    """One K of an automatic choice: its float scale and loss, and whether it is proved that no scale makes its loss smaller
+    than the chosen one (but for the 12 digits within which losses count as equal)."""
 
     K: int
     float_sigma: float
     float_loss: float
-    proved: bool
+    excluded: bool
 
 
 @dataclass(frozen=True)
@@ -303,7 +308,8 @@ def _choose(
 ) -> Calibration:
     """The member of least certified loss, the smallest K among those whose loss is the same to 12 digits.
 
-    Floats sort the members; those within 10⁻⁹ of the best are calibrated with proof and compared by certified upper bounds.
+    Floats choose, proofs confirm: each other member is refuted at a scale at which its loss is no smaller than the chosen one's
+    (Lemma 3.4, and the loss grows with the scale as with added independent noise), or calibrated and compared.
     """
     trials = []
     for number, member in enumerate(members):
@@ -312,25 +318,36 @@ def _choose(
         value = float(form.mean_absolute() if loss == "l1" else form.mean_square())
         trials.append((value, member, sigma))
         if progress is not None:
-            progress(number / (2 * len(members)))
+            progress(number / (3 * len(members)))
     least = min(value for value, _, _ in trials)
-    close = [member for value, member, _ in trials if value <= least * (1 + 1e-9)]
-    best: Calibration | None = None
-    for number, member in enumerate(close):
-        found = calibrate_member(member, claim, lattice, limits)
-        if best is None or _upper_loss(found, loss) < _upper_loss(best, loss) * (1 - Fraction(1, 10**12)):
-            best = found
+    chosen = next(member for value, member, _ in trials if value <= least * (1 + float(EQUAL)))
+    best = calibrate_member(chosen, claim, lattice, limits)
+    tried = []
+    for number, (value, member, sigma) in enumerate(trials):
+        assert isinstance(member, MultiGaussian)
+        bound = _loss(best.losses, loss).upper * (1 - EQUAL)
+        excluded = member is chosen or _cannot_do_better(member, claim, sigma, bound, loss, limits)
+        if not excluded and value <= least * (1 + NEARLY):
+            found = calibrate_member(member, claim, lattice, limits)
+            if _loss(found.losses, loss).upper < bound:
+                best = found
+        tried.append(Trial(member.K, sigma, value, excluded))
         if progress is not None:
-            progress(0.5 + (number + 1) / (2 * len(close)))
-    assert best is not None
-    proved = {id(member) for member in close}
-    tried = tuple(
-        Trial(member.K, sigma, value, id(member) in proved)
-        for value, member, sigma in trials
-        if isinstance(member, MultiGaussian)
-    )
-    return dataclasses.replace(best, tried=tried)
+            progress((2 + number / len(trials)) / 3)
+    return dataclasses.replace(best, tried=tuple(tried))
 
 
-def _upper_loss(found: Calibration, loss: Loss) -> Fraction:
-    return found.losses.l1.upper if loss == "l1" else found.losses.l2.upper
+def _cannot_do_better(
+    member: ScaledFamily, claim: Claim, sigma: float, bound: Fraction, loss: Loss, limits: Limits
+) -> bool:
+    """Whether the claim is refuted at a scale at which the member's loss is at least ``bound``."""
+    for gap in (Fraction(1, 2**34), Fraction(1, 2**42)):
+        smaller = member.with_sigma(Fraction(sigma) * (1 - gap))
+        if _loss(enclose_losses(smaller), loss).lower >= bound:
+            statement = Statement(smaller, searched_claim(claim))
+            return decide_from(statement, limits, enclose_refuted=False).verdict is Verdict.REFUTED
+    return False
+
+
+def _loss(losses: Losses, loss: Loss) -> Enclosure:
+    return losses.l1 if loss == "l1" else losses.l2
