@@ -1,7 +1,8 @@
 """Bounds of R near φ = Δ, where f(x+Δ) and e^ε f(x) are equal but for a few lines. (trusted)
 
-With geometric weights R(x, Δ) vanishes on a half-line up to exponentially small terms, so that close to Δ the log-ratio is
-small there and no bound that looks at f(x+φ) and f(x) apart tells its sign. Anchored at Δ (here 1) it does:
+With geometric weights R(x, Δ) vanishes on a half-line up to exponentially small terms, so that close to Δ the
+log-ratio is small there and no bound that looks at f(x+φ) and f(x) apart tells its sign. Anchored at Δ (here 1) it
+does:
 
     R(x, φ) = R(x, 1) − ∫_φ^1 s(x+ψ) dψ,   s = (log f)′,   R(x, 1) = log(1 + (P₁ − N₁)/(e^ε f)),
 

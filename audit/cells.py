@@ -34,9 +34,9 @@ class End:
 def upper_gap(a: arb, a_next: arb, b: arb, db: arb, b_next: arb, db_next: arb, width: arb) -> arb:
     """Upper bound of A − B over a cell, A and B convex, from values at its ends and slopes of B there.
 
-    Guarantee: A(x) − B(x) ≤ the upper end of the result, for every x in the cell. Precondition: A and B are convex on the
-    closed cell of that width. Source: A lies below its chord, B above its tangent at either end; the smaller of the two
-    linear bounds is largest at an end or where they cross. Rounding: outward (arb).
+    Guarantee: A(x) − B(x) ≤ the upper end of the result, for every x in the cell. Precondition: A and B are convex on
+    the closed cell of that width. Source: A lies below its chord, B above its tangent at either end; the smaller of
+    the two linear bounds is largest at an end or where they cross. Rounding: outward (arb).
     """
     left, right = a - b, a_next - b_next
     above_left = a - (b_next - db_next * width)  # chord of A minus the right-hand tangent of B, at the left end
@@ -84,8 +84,8 @@ class StretchBalls:
     """f(x+φ) − e^ε f(x) on one interval of x, ready for evaluation in balls at the precision in force.
 
     ``upper`` and ``lower`` are U and V, None for a side that is 0 there; ``c`` are those of the two Gaussian factors;
-    ``middles`` are points that the interesting part of the line should contain. ``sign`` is 1 or −1 where the sign of the
-    integrand on the whole stretch is known exactly, else 0.
+    ``middles`` are points that the interesting part of the line should contain. ``sign`` is 1 or −1 where the sign of
+    the integrand on the whole stretch is known exactly, else 0.
     """
 
     def __init__(
@@ -151,8 +151,8 @@ class StretchBalls:
     def tail_sign(self, end: End, to_right: bool) -> int:
         """1 where R ≥ 0 is proved on the whole line beyond ``end``, −1 where R ≤ 0 is, else 0.
 
-        Source: slopes of convex functions rise, so beyond ``end`` U′ and V′ lie between their value there and their limit at
-        infinity.
+        Source: slopes of convex functions rise, so beyond ``end`` U′ and V′ lie between their value there and their
+        limit at infinity.
         """
         assert self.upper is not None and self.lower is not None
         ratio = end.u - end.v

@@ -1,8 +1,8 @@
 """Float proposals for a cover of the shifts by boxes. Proves nothing: each box is decided in balls afterwards.
 
 Down to boxes that floats tell apart, D is evaluated at their ends. Below that, round the worst shift φ*, D is taken for
-D(φ*) − ½|D″|(φ − φ*)²: what matters there is by how much a box lies below the peak, and the difference of two floats no longer
-tells that.
+D(φ*) − ½|D″|(φ − φ*)²: what matters there is by how much a box lies below the peak, and the difference of two floats
+no longer tells that.
 """
 
 from __future__ import annotations

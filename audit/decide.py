@@ -34,8 +34,8 @@ def decide(
 ) -> Decision:
     """Prove the statement, or its negation, or say which limit ended the search.
 
-    Deterministic: the same statement and limits give the same decision, unless ``limits.expired`` intervenes. ``progress``
-    gets the share of the shifts that is done, in [0, 1].
+    Deterministic: the same statement and limits give the same decision, unless ``limits.expired`` intervenes.
+    ``progress`` gets the share of the shifts that is done, in [0, 1].
     """
     return decide_from(statement, limits or Limits(), progress=progress)
 
@@ -50,8 +50,8 @@ def decide_from(
 ) -> Decision:
     """As decide, looking at the shifts ``seeds`` (in units of Δ) too.
 
-    Without ``enclose_refuted`` the upper end of sup D is left at 1 where the claim is refuted: a search over scales asks for
-    many refutations and needs none of their upper ends.
+    Without ``enclose_refuted`` the upper end of sup D is left at 1 where the claim is refuted: a search over scales
+    asks for many refutations and needs none of their upper ends.
     """
     mechanism, claim = statement.mechanism, statement.claim
     if isinstance(claim, Theorem42):
@@ -100,7 +100,9 @@ def _enclose_fully(form: Form, claim: Claim, grid: int | None, limits: Limits, f
     assert found.peak is not None
     few = dataclasses.replace(limits, boxes=min(limits.boxes, 64))
     floor = found.peak.lower * LOOSE
-    search = Search(form, claim.epsilon, Fraction(1), grid=grid, tightness=LOOSE, floor=floor, limits=few, progress=None)
+    search = Search(
+        form, claim.epsilon, Fraction(1), grid=grid, tightness=LOOSE, floor=floor, limits=few, progress=None
+    )
     everything = search.run([found.peak.shift])
     return Fraction(1) if everything.upper is None else everything.upper
 
@@ -144,7 +146,8 @@ def _refuted(
 
 
 def make_witness(mechanism: Mechanism, claim: Claim, peak: Peak, grid: int | None, limits: Limits) -> Witness | None:
-    """The event of the peak with P(A − φ) and e^ε P(A) + threshold, enclosed apart; None where limits.bits do not part them."""
+    """The event of the peak with P(A − φ) and e^ε P(A) + threshold, enclosed apart; None where limits.bits do not
+    part them."""
     event = joined(peak.event)
     bits = 128
     while bits <= limits.bits:

@@ -53,7 +53,8 @@ class Density:
                     sides = Side(self._convex_of(there)), Side(self._convex_of(here))
                     found.append(StretchBalls(whole, *sides, masses, (above.c, below.c), sign=sign))
             elif self.cancels(shift):
-                found.append(StretchBalls.cancelled(Stretch(start, stop, *cancel(above.shifted(shift), below.lifted(epsilon)))))
+                positive, negative = cancel(above.shifted(shift), below.lifted(epsilon))
+                found.append(StretchBalls.cancelled(Stretch(start, stop, positive, negative)))
             else:
                 upper = lower = None
                 if above.lines:
@@ -96,8 +97,11 @@ class Density:
         return total / self.mass
 
 
-def _affine_ratio(above: LineSum, below: LineSum, shift: Fraction, epsilon: Fraction) -> tuple[Fraction, Fraction] | None:
-    """(r₀, r₁) with R(x) = r₀ + r₁ x exactly, where each side is one line with one and the same weight and c; else None."""
+def _affine_ratio(
+    above: LineSum, below: LineSum, shift: Fraction, epsilon: Fraction
+) -> tuple[Fraction, Fraction] | None:
+    """(r₀, r₁) with R(x) = r₀ + r₁ x exactly, where each side is one line with one and the same weight and c; else
+    None."""
     if above.c != below.c or len(above.lines) != 1 or len(below.lines) != 1:
         return None
     (line,), (other,) = above.lines, below.lines

@@ -159,8 +159,9 @@ def cut_points(balls: StretchBalls, roots: Sequence[float], extra: Sequence[fmpq
 class PointBound:
     """lower ≤ ∫ max(f(x+φ) − e^ε f(x), 0) dx ≤ upper, both as balls, f not normalised.
 
-    On ``event`` the integrand is proved ≥ 0 and ``lower`` is its integral there. ``weight`` is at most that of e^ε f (what
-    cancels is left out of it), so that for ε′ ≤ ε the event shows ∫ max(f(x+φ) − e^ε′ f(x), 0) dx ≥ lower + (1 − e^(ε′−ε)) weight.
+    On ``event`` the integrand is proved ≥ 0 and ``lower`` is its integral there. ``weight`` is at most that of e^ε f
+    (what cancels is left out of it), so that for ε′ ≤ ε the event shows ∫ max(f(x+φ) − e^ε′ f(x), 0) dx ≥ lower + (1
+    − e^(ε′−ε)) weight.
     """
 
     lower: arb
@@ -172,8 +173,8 @@ class PointBound:
 class DivergenceAt:
     """The divergence at one shift, enclosed as tightly as asked, at the precision in force.
 
-    Guarantee of ``bound``: lower ≤ the integral ≤ upper, whatever the proposals and the budget. Precondition: the stretches
-    cover the line but for finitely many points (audit.density). Rounding: outward (arb).
+    Guarantee of ``bound``: lower ≤ the integral ≤ upper, whatever the proposals and the budget. Precondition: the
+    stretches cover the line but for finitely many points (audit.density). Rounding: outward (arb).
     """
 
     def __init__(
@@ -227,6 +228,7 @@ class DivergenceAt:
         return PointBound(total, total + cells.charges(), weight, tuple(event))
 
     def cuts(self) -> list[fmpq]:
-        """Where cells were split, in order, but for the narrow ones round sign changes: good cuts for a shift nearby."""
+        """Where cells were split, in order, but for the narrow ones round sign changes: good cuts for a shift
+        nearby."""
         new = sorted(self._cells.splits)
         return new if len(self._inherited) > 512 else sorted([*self._inherited, *new])

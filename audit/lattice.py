@@ -1,4 +1,5 @@
-"""The numbers that a scale may be: all doubles, or all decimals of N places. Neighbours have neighbouring ranks. (trusted)"""
+"""The numbers that a scale may be: all doubles, or all decimals of N places. Neighbours have neighbouring ranks.
+(trusted)"""
 
 from __future__ import annotations
 
@@ -52,10 +53,12 @@ class Decimals:
         return Fraction(float(Fraction(rank, 10**self.places)))
 
     def rank_at_least(self, value: Fraction) -> int:
-        """The rank of the smallest decimal whose double is ≥ value. Raises InputError where decimals are finer than doubles."""
+        """The rank of the smallest decimal whose double is ≥ value. Raises InputError where decimals are finer than
+        doubles."""
         rank = math.ceil(value * 10**self.places)
         if Fraction(math.ulp(float(value))) * 10**self.places * 4 > 1:
-            raise InputError("decimals", str(self.places), f"fewer: near {float(value):.6g} doubles are no finer than that")
+            fewer = f"fewer: near {float(value):.6g} doubles are no finer than that"
+            raise InputError("decimals", str(self.places), fewer)
         while self.value(rank) < value:
             rank += 1
         return max(int(rank), 1)

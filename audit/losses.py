@@ -11,6 +11,8 @@ from audit.verdict import Enclosure
 from mechanisms.arithmetic import BALL
 from mechanisms.families import Mechanism
 
+MAX_BITS = 8192
+
 
 @dataclass(frozen=True)
 class Losses:
@@ -21,10 +23,14 @@ class Losses:
 
 
 def enclose_losses(mechanism: Mechanism, bits: int = 192) -> Losses:
-    """Enclosures of both losses from the closed forms of the declared form.
+    """Enclosures of both losses from the closed forms of the declared form, at that many bits or as many more as they
+    need.
 
-    Rounding: outward (arb). Raises ValueError where that precision gives no finite enclosure.
+    Rounding: outward (arb). Raises ValueError where MAX_BITS give no finite enclosure.
     """
-    with flint.ctx.workprec(bits):
-        form = mechanism.form
-        return Losses(enclosure(form.mean_absolute(BALL)), enclosure(form.mean_square(BALL)))
+    while True:
+        with flint.ctx.workprec(bits):
+            l1, l2 = mechanism.form.mean_absolute(BALL), mechanism.form.mean_square(BALL)
+            if (l1.is_finite() and l2.is_finite()) or 2 * bits > MAX_BITS:
+                return Losses(enclosure(l1), enclosure(l2))
+        bits *= 2

@@ -1,7 +1,7 @@
 """Masses of sums of exponentials over intervals, in balls, for the many intervals of one shift. (trusted)
 
-The closed forms of LineSum.moments, which the tests hold them against; a Gaussian line whose share of an interval is too
-small to matter costs one exponential instead of two error functions.
+The closed forms of LineSum.moments, which the tests hold them against; a Gaussian line whose share of an interval is
+too small to matter is bounded instead of evaluated.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ class _Bell:
 class Masses:
     """∫ of one LineSum over intervals, at the precision in force.
 
-    Guarantee: the ball contains the integral. Rounding: outward. Of a line whose mass on the interval is below e^floor by a
-    float estimate, 0 ≤ mass ≤ e^(floor + 1) is used instead, from erfc(z) ≤ e^(−z²) for z ≥ 0; the estimate adds a bound
-    of its own rounding error, and the factor e covers what is left.
+    Guarantee: the ball contains the integral. Rounding: outward. Of a line whose mass on the interval is below
+    e^floor by a float estimate, 0 ≤ mass ≤ e^(floor + 1) is used instead, from erfc(z) ≤ e^(−z²) for z ≥ 0; the
+    estimate adds a bound of its own rounding error, and the factor e covers what is left.
     """
 
     def __init__(self, sum_: LineSum) -> None:

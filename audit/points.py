@@ -51,8 +51,8 @@ class ConvexLog:
     def at(self, x: fmpq) -> tuple[arb, arb]:
         """(value, slope) at x, enclosed.
 
-        Guarantee: both contain the true value. Rounding: outward (arb). Coefficients are positive, so nothing cancels in
-        the sums.
+        Guarantee: both contain the true value. Rounding: outward (arb). Coefficients are positive, so nothing cancels
+        in the sums.
         """
         key = (x.p, x.q)  # hashing an fmpq itself costs more than the evaluation
         found = self._kept.get(key)

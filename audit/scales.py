@@ -15,7 +15,7 @@ from typing import Any, Literal
 import flint
 
 from audit.decide import decide, decide_from, propose_shifts
-from audit.exact import ball, fraction, lower
+from audit.exact import ball, lower
 from audit.lattice import Decimals, Doubles, Lattice
 from audit.losses import Losses, enclose_losses
 from audit.shifts import NeedBits, NeedBoxes, Points
@@ -40,8 +40,8 @@ EQUAL = Fraction(1, 10**12)
 
 @dataclass(frozen=True)
 class Trial:
-    """One K of an automatic choice: its float scale and loss, and whether it is proved that no scale makes its loss smaller
-    than the chosen one (but for the 12 digits within which losses count as equal)."""
+    """One K of an automatic choice: its float scale and loss, and whether it is proved that no scale makes its loss
+    smaller than the chosen one (but for the 12 digits within which losses count as equal)."""
 
     K: int
     float_sigma: float
@@ -84,8 +84,8 @@ def calibrate(
 ) -> Calibration:
     """The smallest scale of the lattice (doubles, or decimals of that many places) for which the claim is verified.
 
-    ``K`` is for ``multi-gaussian``; ``candidates`` instead lets the K of least loss be chosen among them. Raises InputError
-    for a family without a scale, a claim that is not one about it, and (ε, δ) that no scale serves.
+    ``K`` is for ``multi-gaussian``; ``candidates`` instead lets the K of least loss be chosen among them. Raises
+    InputError for a family without a scale, a claim that is not one about it, and (ε, δ) that no scale serves.
     """
     limits = limits or Limits()
     lattice = make_lattice(decimals)
@@ -171,7 +171,8 @@ def _note(member: ScaledFamily, claim: Claim, lattice: Lattice, adjacent: bool, 
 
 
 def searched_claim(claim: Claim) -> Claim:
-    """The claim whose smallest scale is looked for: for theorem-3.2 the threshold over all shifts, which implies the grid."""
+    """The claim whose smallest scale is looked for: for theorem-3.2 the threshold over all shifts, which implies the
+    grid."""
     return Direct(epsilon=claim.epsilon, delta=claim.threshold) if isinstance(claim, Theorem32) else claim
 
 
@@ -187,7 +188,7 @@ def _polish(member: ScaledFamily, claim: Claim, proposal: Fraction, limits: Limi
 
     def log_excess(at: Fraction) -> Fraction:
         points = Points(member.with_sigma(at).unit_form, limits, claim.threshold)
-        bound, low, high = points.measure(shift, claim.epsilon, POLISH_TIGHTNESS, ball(claim.threshold / 2**90))
+        _, low, high = points.measure(shift, claim.epsilon, POLISH_TIGHTNESS, ball(claim.threshold / 2**90))
         return fraction_of_middle((low + high).log() - (2 * ball(claim.threshold)).log())
 
     try:
@@ -265,7 +266,8 @@ class _LatticeSearch:
                 return self._around(start)
             if high is not None and low is not None:
                 break
-            rank, step = (high - step, 2 * step) if high is not None else (low + step, 2 * step)  # type: ignore[operator]
+            rank = rank - step if high is not None else rank + step
+            step *= 2
             if not self._lattice.exists(rank):
                 break
         return high, low
@@ -275,10 +277,12 @@ class _LatticeSearch:
         centre = self._lattice.value(start)
         high = low = None
         for gap in WIDER_GAPS:
-            if high is None and self._decide(up := self._lattice.rank_at_least(centre * (1 + gap))).verdict is Verdict.VERIFIED:
-                high = up
-            if low is None and self._decide(down := self._lattice.rank_at_least(centre * (1 - gap))).verdict is Verdict.REFUTED:
-                low = down
+            above = self._lattice.rank_at_least(centre * (1 + gap))
+            below = self._lattice.rank_at_least(centre * (1 - gap))
+            if high is None and self._decide(above).verdict is Verdict.VERIFIED:
+                high = above
+            if low is None and self._decide(below).verdict is Verdict.REFUTED:
+                low = below
             if high is not None and low is not None:
                 break
         return high, low
@@ -308,8 +312,9 @@ def _choose(
 ) -> Calibration:
     """The member of least certified loss, the smallest K among those whose loss is the same to 12 digits.
 
-    Floats choose, proofs confirm: each other member is refuted at a scale at which its loss is no smaller than the chosen one's
-    (Lemma 3.4, and the loss grows with the scale as with added independent noise), or calibrated and compared.
+    Floats choose, proofs confirm: each other member is refuted at a scale at which its loss is no smaller than the
+    chosen one's (Lemma 3.4, and the loss grows with the scale as with added independent noise), or calibrated and
+    compared.
     """
     trials = []
     for number, member in enumerate(members):

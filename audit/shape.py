@@ -1,7 +1,8 @@
 """What the shape of a density lets the search over shifts conclude, decided in rational arithmetic. (trusted)
 
-Three facts, each proved in the docstring of the function that uses it: for a log-concave density the largest shift is the
-worst; for a density made of steps finitely many shifts decide; for all others a box of shifts is bounded by its two ends.
+Three facts, each proved in the docstring of the function that uses it: for a log-concave density the largest shift is
+the worst; for a density made of steps finitely many shifts decide; for all others a box of shifts is bounded by its
+two ends.
 """
 
 from __future__ import annotations
@@ -57,8 +58,8 @@ def _is_continuous(left: Piece, right: Piece) -> bool:
 def step_shifts(form: Form) -> list[Fraction] | None:
     """For a density made of steps, the shifts in [0, 1] that decide, in order; None for any other density.
 
-    Between two neighbouring shifts at which edges of f(x+φ) and f(x) meet, the line is cut into segments on which both are
-    constant and whose lengths are linear in φ: D is linear there, and largest at an end.
+    Between two neighbouring shifts at which edges of f(x+φ) and f(x) meet, the line is cut into segments on which
+    both are constant and whose lengths are linear in φ: D is linear there, and largest at an end.
     """
     if any(piece.sum.c or any(line.slope for line in piece.sum.lines) for piece in form.pieces):
         return None
@@ -71,8 +72,8 @@ def step_shifts(form: Form) -> list[Fraction] | None:
 class Roughness:
     """How far f is from e^(−c x²) times a log-convex function: c, and the points where that fails.
 
-    Away from the rough points (log f)″ ≥ −2c, and at the other ends of pieces log f has a convex kink. So for φ between φ₁
-    and φ₂ = φ₁ + w, φ = (1−θ)φ₁ + θφ₂, wherever [x+φ₁, x+φ₂] meets no rough point,
+    Away from the rough points (log f)″ ≥ −2c, and at the other ends of pieces log f has a convex kink. So for φ
+    between φ₁ and φ₂ = φ₁ + w, φ = (1−θ)φ₁ + θφ₂, wherever [x+φ₁, x+φ₂] meets no rough point,
 
         f(x+φ) ≤ e^(c θ(1−θ) w²) f(x+φ₁)^(1−θ) f(x+φ₂)^θ ≤ κ [ (1−θ) f(x+φ₁) + θ f(x+φ₂) ],   κ = e^(c w²/4);
 
@@ -156,7 +157,8 @@ class LogCurve:
         return CurvePoint(x, u, du, u - self._c * point * point)
 
     def upper_log(self, left: CurvePoint, right: CurvePoint) -> arb:
-        """Upper bound of log f between two points: log f + c x² is convex, so at most c w²/4 above the larger end value."""
+        """Upper bound of log f between two points: log f + c x² is convex, so at most c w²/4 above the larger end
+        value."""
         width = arb(right.x - left.x)
         return left.log.max(right.log) + self._c * width * width / 4
 

@@ -1,8 +1,8 @@
 """sup of D(φ) over the shifts of a claim: verified, refuted at a shift, or inconclusive. (trusted)
 
-A box of shifts is bounded from its two ends by the inequality of audit.shape.Roughness, or halved. On a grid (theorem-3.2)
-only the grid's points count: a box without any is done, and one with few is decided point by point. Everything is in units
-of Δ.
+A box of shifts is bounded from its two ends by the inequality of audit.shape.Roughness, or halved. On a grid
+(theorem-3.2) only the grid's points count: a box without any is done, and one with few is decided point by point.
+Everything is in units of Δ.
 """
 
 from __future__ import annotations
@@ -52,8 +52,8 @@ class NeedBoxes(Exception):
 class Points:
     """D at single shifts, for one form at one precision; each evaluation is kept.
 
-    ``scale`` is the size of the divergences of interest. f is declared up to a factor, which is chosen to bring their masses
-    near 1: the floats that guide the search would underflow at δ = 10⁻³²⁰.
+    ``scale`` is the size of the divergences of interest. f is declared up to a factor, which is chosen to bring their
+    masses near 1: the floats that guide the search would underflow at δ = 10⁻³²⁰.
     """
 
     def __init__(self, form: Form, limits: Limits, scale: Fraction) -> None:
@@ -129,7 +129,9 @@ class Points:
             slack = abs(float((goal_mass - bound.lower).mid()))
             budget = min(max(slack / 4, budget * 2.0**-12), budget / 4)
 
-    def measure(self, shift: Fraction, epsilon: Fraction, tightness: Fraction, floor: arb) -> tuple[PointBound, arb, arb]:
+    def measure(
+        self, shift: Fraction, epsilon: Fraction, tightness: Fraction, floor: arb
+    ) -> tuple[PointBound, arb, arb]:
         """(the last bound, lower, upper) of D_ε(φ) with upper − lower ≤ tightness · upper, or upper ≤ floor."""
         budget = float((floor * self.mass).mid()) / 64 or float(self.mass.mid()) * 2.0**-20
         search = self._search(shift, epsilon, budget)
@@ -144,8 +146,8 @@ class Points:
     def is_at_most(self, shift: Fraction, epsilon: Fraction, goal: arb) -> bool:
         """Whether D_ε(φ) ≤ goal; False means D_ε(φ) > goal is proved.
 
-        Tries what is known first: D_α is convex and nonincreasing in α = e^ε. A chord between two kept values of α bounds it
-        from above, so does the value at a smaller α; the event found at a larger α bounds it from below.
+        Tries what is known first: D_α is convex and nonincreasing in α = e^ε. A chord between two kept values of α
+        bounds it from above, so does the value at a smaller α; the event found at a larger α bounds it from below.
         """
         known = self._bounds.get(shift, {})
         for at, found in known.items():
@@ -187,7 +189,8 @@ class Peak:
 
 @dataclass(frozen=True)
 class Supremum:
-    """What a search found of sup D: the peak, an upper bound (None where the search did not get that far), and its cost."""
+    """What a search found of sup D: the peak, an upper bound (None where the search did not get that far), and its
+    cost."""
 
     peak: Peak | None
     upper: Fraction | None
@@ -330,7 +333,8 @@ class Search:
         return True
 
     def _first_boxes(self, rough: Roughness) -> list[Box]:
-        """A cover to start from, widest box last: at a common end the bound for the wider box serves the narrower one."""
+        """A cover to start from, widest box last: at a common end the bound for the wider box serves the narrower
+        one."""
         if rough.points or self.goal == 0:
             return [Box(0, 0)]
         most = min(self.limits.boxes, 4096)

@@ -19,7 +19,8 @@ RELATIVE_TIGHTNESS = Fraction(1, 2**30)
 
 
 def grid_size(mechanism: ScaledFamily, claim: Theorem32, limits: Limits) -> int | None:
-    """n = ⌈Δ / (√(2π) η σ δ)⌉: the grid of Theorem 3.2 is {0, Δ/n, 2Δ/n, …, Δ}. None where limits.bits do not decide it.
+    """n = ⌈Δ / (√(2π) η σ δ)⌉: the grid of Theorem 3.2 is {0, Δ/n, 2Δ/n, …, Δ}. None where limits.bits do not decide
+    it.
 
     The quotient is irrational, so that enough bits always do.
     """

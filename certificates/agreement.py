@@ -12,9 +12,9 @@ from fractions import Fraction
 from typing import Final
 
 from audit.losses import Losses
+from audit.recheck import is_event, is_shift_of_claim, reaches, witness_figures
 from audit.verdict import Decision, Enclosure, Limits, Verdict, Witness
 from certificates.figures import as_double, float_losses, scale_of, slack
-from audit.recheck import is_event, is_shift_of_claim, reaches, witness_figures
 from certificates.schema import Recorded
 from mechanisms.claims import Statement
 from mechanisms.families import ScaledFamily

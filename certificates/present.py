@@ -74,7 +74,12 @@ def calibration_document(calibration: Calibration, certificate: str | None) -> d
         "K": getattr(calibration.statement.mechanism, "K", None),
         "note": calibration.note,
         "tried": [
-            {"K": trial.K, "float_sigma": trial.float_sigma.hex(), "float_loss": trial.float_loss.hex()}
+            {
+                "K": trial.K,
+                "float_sigma": trial.float_sigma.hex(),
+                "float_loss": trial.float_loss.hex(),
+                "excluded": trial.excluded,
+            }
             for trial in calibration.tried
         ],
     }

@@ -10,9 +10,9 @@ import flint
 import pytest
 
 from audit.decide import decide
+from audit.recheck import is_event, is_shift_of_claim, reaches, witness_figures
 from audit.shifts import NeedBits, NeedBoxes, Points
 from audit.verdict import Decision, Enclosure, Limits, Verdict, Witness
-from audit.recheck import is_event, is_shift_of_claim, reaches, witness_figures
 
 HALF = Fraction(1, 2)
 
