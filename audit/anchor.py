@@ -43,19 +43,23 @@ class AtOne:
 
 
 class Anchor:
-    """The bounds for one density, ε (that of ``at_one``) and shift φ in [1 − REACH, 1), at the precision in force."""
+    """The bounds for one density, ε′ and shift φ in [1 − REACH, 1), at the precision in force.
 
-    def __init__(self, at_one: AtOne, density: ConvexLog, c: Fraction, shift: Fraction) -> None:
+    ``at_one`` may be for another ε: with ``lift`` = ε − ε′, R for ε′ is R for ε plus that. (The ends of cells are for ε′.)
+    """
+
+    def __init__(self, at_one: AtOne, lift: Fraction, density: ConvexLog, c: Fraction, shift: Fraction) -> None:
         self._positive, self._negative = at_one.positive, at_one.negative
+        self._lift, self._factor = ball(lift), ball(-lift).exp()
         self._density = density
         self._twice_c = ball(2 * c)
         self._shift, self._distance = ball(shift), ball(1 - shift)
 
-    @staticmethod
-    def _largest_share(convex: ConvexLog, left: End, right: End) -> arb:
-        """Upper bound of convex / (e^ε f) over the cell."""
+    def _largest_share(self, convex: ConvexLog, left: End, right: End) -> arb:
+        """Upper bound of convex / (e^ε f) over the cell; V of its ends is log of e^ε′ f."""
         u, u_next = convex.at(left.x)[0], convex.at(right.x)[0]
-        return upper_gap(u, u_next, left.v, left.dv, right.v, right.dv, arb(right.x - left.x)).exp()
+        gap = upper_gap(u, u_next, left.v, left.dv, right.v, right.dv, arb(right.x - left.x))
+        return gap.exp() * self._factor
 
     def upper_ratio(self, left: End, right: End) -> arb:
         """Upper bound of R(x, φ) on the cell.
@@ -63,7 +67,7 @@ class Anchor:
         Source: R(x, 1) ≤ log(1 + P₁/(e^ε f)); μ rises, so s(x+ψ) ≥ μ(x₁+φ) − 2c(x₂+1). Rounding: outward.
         """
         least_score = left.du + self._twice_c * (self._shift - arb(right.x) - 1)
-        bound = -self._distance * least_score
+        bound = self._lift - self._distance * least_score
         if self._positive is not None:
             bound += self._largest_share(self._positive, left, right).log1p()
         return bound
@@ -75,7 +79,7 @@ class Anchor:
         """
         _, mean_slope = self._density.at(right.x + 1)
         largest_score = mean_slope - self._twice_c * (arb(left.x) + self._shift)
-        bound = -self._distance * largest_score
+        bound = self._lift - self._distance * largest_score
         if self._negative is None:
             return bound
         share = self._largest_share(self._negative, left, right)

@@ -5,6 +5,7 @@ All that does not depend on φ is made once: L(x) = log Σ C e^(bx) of each piec
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from fractions import Fraction
 from itertools import pairwise
 
@@ -13,6 +14,7 @@ from flint import arb, fmpq
 from audit.anchor import REACH, Anchor, AtOne
 from audit.cells import Side, StretchBalls
 from audit.exact import ball, rational
+from audit.frame import Frame
 from audit.masses import Interval, Masses, MovedMasses
 from audit.points import ConvexLog
 from mechanisms.arithmetic import BALL
@@ -32,7 +34,7 @@ class Density:
         self._masses = [Masses(piece.sum) for piece in self.pieces]
         self._breaks = [piece.stop for piece in self.pieces if piece.stop is not None]
         self._cancelling = _cancelling_shifts(form)
-        self._at_one: dict[Fraction, AtOne | None] = {}
+        self._at_one: tuple[Fraction, AtOne | None] | None = None
 
     def cancels(self, shift: Fraction) -> bool:
         """Whether some exponentials of f(x+φ) and f(x) have the same slope, so that they must be added exactly."""
@@ -79,10 +81,25 @@ class Density:
         """The bounds anchored at Δ, where they apply: a cancelled stretch has other ends than those of f."""
         if not 1 - REACH <= shift < 1 or self._convex[0] is None or self.cancels(shift):
             return None
-        if epsilon not in self._at_one:
-            self._at_one[epsilon] = AtOne.of(self.form, epsilon)
-        at_one = self._at_one[epsilon]
-        return None if at_one is None else Anchor(at_one, self._convex[0], self.pieces[0].sum.c, shift)
+        if self._at_one is None:
+            self._at_one = epsilon, AtOne.of(self.form, epsilon)
+        base, at_one = self._at_one
+        if at_one is None:
+            return None
+        return Anchor(at_one, base - epsilon, self._convex[0], self.pieces[0].sum.c, shift)
+
+    def frame(
+        self, shifts: tuple[Fraction, Fraction], epsilon: Fraction, lift: Fraction, cuts: Sequence[fmpq]
+    ) -> Frame | None:
+        """Cells decided for a range of shifts and of ε; None where the density has several pieces, or lines cancel."""
+        convex = self._convex[0]
+        if len(self.pieces) != 1 or convex is None or len(cuts) < 2 or self.cancels(shifts[0]):
+            return None
+        (balls,) = self.stretches(shifts[0], epsilon)
+        if balls.sign:
+            return None
+        at_first = balls, self.anchor(shifts[0], epsilon)
+        return Frame(shifts, epsilon, lift, at_first, (convex, self.pieces[0].sum.c), cuts)
 
     def probability(self, interval: Interval) -> arb:
         """∫ f over the interval, divided by the mass."""
@@ -134,7 +151,7 @@ def _rational(end: Fraction | None) -> fmpq | None:
 def _middles(piece: Piece) -> list[Fraction]:
     """Where the outermost lines of a piece are centred."""
     slopes = [line.slope for line in piece.sum.lines]
-    return [min(slopes) / (2 * piece.sum.c), max(slopes) / (2 * piece.sum.c)] if piece.sum.c else []
+    return [min(slopes) / (2 * piece.sum.c), max(slopes) / (2 * piece.sum.c)] if slopes and piece.sum.c else []
 
 
 def _inside(start: Fraction | None, stop: Fraction | None) -> Fraction:

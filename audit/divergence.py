@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import heapq
 import math
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -24,6 +25,7 @@ from flint import arb, fmpq
 from audit.anchor import Anchor
 from audit.cells import End, StretchBalls
 from audit.exact import dyadic
+from audit.frame import Frame
 from audit.masses import Interval
 from audit.verdict import Limits
 
@@ -133,13 +135,18 @@ def _start(interval: Interval) -> fmpq:
     return start
 
 
+def around(root: float) -> list[fmpq]:
+    """Two points closely round a proposed sign change."""
+    radius = max(abs(root), 2.0**-20) * 2.0**-42
+    return [dyadic(root - radius), dyadic(root + radius)]
+
+
 def cut_points(balls: StretchBalls, roots: Sequence[float], extra: Sequence[fmpq]) -> list[fmpq]:
     """Where to cut a stretch: its finite ends, round each proposed sign change, and beyond everything of interest."""
     start, stop = balls.whole
     points = [end for end in (start, stop) if end is not None]
     for root in roots:
-        radius = max(abs(root), 2.0**-20) * 2.0**-42
-        points += [dyadic(root - radius), dyadic(root + radius)]
+        points += around(root)
     if start is None or stop is None:
         inner = [*points, *balls.middles] or [fmpq(0)]
         low, high = min(inner), max(inner)
@@ -184,6 +191,7 @@ class DivergenceAt:
         budget: float,
         anchor: Anchor | None = None,
         cuts: Sequence[fmpq] = (),
+        frame: Frame | None = None,
     ) -> None:
         roots = [root for root in proposals if math.isfinite(root)]
         self._inherited = cuts
@@ -195,6 +203,9 @@ class DivergenceAt:
             if balls.sign != 0:
                 continue
             cells.proved[balls] = []
+            if frame is not None:
+                self._take(balls, frame, roots, budget)
+                continue
             ends = [balls.at(x) for x in cut_points(balls, roots, cuts)]
             for left, right in pairwise(ends):
                 cells.add(balls, left, right)
@@ -202,6 +213,18 @@ class DivergenceAt:
                 cells.add_tail(balls, ends[0], False, budget)
             if balls.whole[1] is None:
                 cells.add_tail(balls, ends[-1], True, budget)
+
+    def _take(self, balls: StretchBalls, frame: Frame, roots: Sequence[float], budget: float) -> None:
+        """The cells of a frame that speaks of this shift: what it left open is decided, the rest stands."""
+        cells = self._cells
+        cells.proved[balls] += frame.positive
+        near = sorted([*self._inherited, *(point for root in roots for point in around(root))])
+        for start, stop in frame.open:
+            inside = near[bisect_right(near, start) : bisect_left(near, stop)]
+            for left, right in pairwise([balls.at(x) for x in (start, *inside, stop)]):
+                cells.add(balls, left, right)
+        cells.add_tail(balls, balls.at(frame.first), False, budget)
+        cells.add_tail(balls, balls.at(frame.last), True, budget)
 
     def is_exhausted(self, limits: Limits) -> bool:
         """Whether the limit on cells has been reached."""
@@ -231,4 +254,4 @@ class DivergenceAt:
         """Where cells were split, in order, but for the narrow ones round sign changes: good cuts for a shift
         nearby."""
         new = sorted(self._cells.splits)
-        return new if len(self._inherited) > 512 else sorted([*self._inherited, *new])
+        return new if len(self._inherited) > 800 else sorted([*self._inherited, *new])

@@ -21,6 +21,7 @@ from audit.cover import propose_cover
 from audit.density import Density
 from audit.divergence import DivergenceAt, PointBound
 from audit.exact import ball, lower, upper
+from audit.frame import Frame
 from audit.masses import Interval
 from audit.shape import Roughness, is_log_concave, step_shifts
 from audit.verdict import Expired, Limits
@@ -31,6 +32,9 @@ from mechanisms.form import Form
 from mechanisms.numbers import natural_log
 
 START_BITS = 128
+NARROWER = 8
+FEWEST = 8
+"""Cells are decided for all boxes left at once when these span so much less than the last time, and are so many."""
 LEAST_BUDGET = 1e-280
 """Below this, floats no longer tell budgets apart."""
 MOST_LIFT = 400
@@ -66,13 +70,21 @@ class Points:
         self.mass = self._density.mass
         self._bounds: dict[Fraction, dict[Fraction, _Known]] = {}
         self._curve: tuple[Fraction, Curve] | None = None
+        self._frame: Frame | None = None
         self._cuts: list[fmpq] = []
         """Where the last evaluation split its cells: the next shift is often a neighbour."""
 
     def _search(self, shift: Fraction, epsilon: Fraction, budget: float) -> DivergenceAt:
         stretches = self._density.stretches(shift, epsilon)
         anchor = self._density.anchor(shift, epsilon)
-        return DivergenceAt(stretches, self._propose(shift, epsilon).ravel(), budget, anchor, self._cuts)
+        frame = self._frame
+        if frame is not None and (self._density.cancels(shift) or not frame.covers(shift, epsilon)):
+            frame = None
+        return DivergenceAt(stretches, self._propose(shift, epsilon).ravel(), budget, anchor, self._cuts, frame)
+
+    def focus(self, shifts: tuple[Fraction, Fraction], epsilon: Fraction, lift: Fraction) -> None:
+        """Decide what can be decided for all these shifts, and all ε′ in [ε − lift, ε], at once."""
+        self._frame = self._density.frame(shifts, epsilon, lift, self._cuts)
 
     def _propose(self, shift: Fraction, epsilon: Fraction) -> Any:
         """Floats: where the integrand changes its sign, as intervals of shape (n, 2)."""
@@ -94,8 +106,8 @@ class Points:
     def _keep(self, shift: Fraction, epsilon: Fraction, search: DivergenceAt, bound: PointBound) -> None:
         known = _Known(bound.lower / self.mass, bound.upper / self.mass, bound.weight / self.mass)
         self._bounds.setdefault(shift, {})[epsilon] = known
-        if shift != 1:
-            self._cuts = search.cuts()
+        if cuts := search.cuts():
+            self._cuts = cuts
 
     def _bound(self, search: DivergenceAt, budget: float) -> tuple[PointBound, arb, arb]:
         """The bound within the budget, and D from below and above, divided by the mass.
@@ -307,8 +319,10 @@ class Search:
         rough = Roughness.of(self.form)
         if not pending:
             pending += self._first_boxes(rough)
+        focused = Fraction(1)
         while pending:
             self.limits.check()
+            focused = self._focus(points, rough, pending, focused)
             box = pending[-1]
             settled = self._is_bounded(points, rough, box)
             if not settled and self.grid is not None:
@@ -333,8 +347,8 @@ class Search:
         return True
 
     def _first_boxes(self, rough: Roughness) -> list[Box]:
-        """A cover to start from, widest box last: at a common end the bound for the wider box serves the narrower
-        one."""
+        """A cover to start from, in the order of work, from the last: the wider of two neighbours first, whose bound at the
+        common end serves both; and what lies beyond the worst shift before what surrounds it."""
         if rough.points or self.goal == 0:
             return [Box(0, 0)]
         most = min(self.limits.boxes, 4096)
@@ -344,8 +358,18 @@ class Search:
             raise NeedBoxes(f"more than {self.limits.boxes} boxes of shifts would be needed")
         if not is_cover(found):  # floats made it
             return [Box(0, 0)]
+        middle = Fraction(1) if worst is None else (1 + Fraction(worst)) / 2
         boxes = [Box(i, level) for i, level in found]
-        return sorted(boxes, key=lambda box: -box.level)
+        return sorted(boxes, key=lambda box: (box.ends[0] >= middle, -box.level))
+
+    def _focus(self, points: Points, rough: Roughness, pending: list[Box], focused: Fraction) -> Fraction:
+        """Where the boxes left have drawn together, decide cells for all of them at once; the width last focused on."""
+        last = pending[-1]
+        start, stop = min(box.ends[0] for box in pending), max(box.ends[1] for box in pending)
+        if stop - start > focused / NARROWER or len(pending) < FEWEST:
+            return focused
+        points.focus((start, stop), self.epsilon, rough.lift(last.width))
+        return stop - start
 
     def _look(self, points: Points, shift: Fraction) -> bool:
         """Enclose D at one shift of the claim; True where it exceeds the threshold. Raises the goal where it must."""

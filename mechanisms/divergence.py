@@ -14,17 +14,20 @@ from numpy.typing import NDArray
 
 from mechanisms.arithmetic import FLOAT
 from mechanisms.difference import Stretch, difference
-from mechanisms.envelope import Floats
+from mechanisms.envelope import Floats, chunks, masses
 from mechanisms.form import Form, Piece
 from mechanisms.lines import Line, LineSum, log_factor
-from mechanisms.log_ratio import CANCELLED, LogRatio, Rows, positive_runs
+from mechanisms.log_ratio import CANCELLED, LogRatio
 from mechanisms.numbers import natural_log, nearest_float
 from mechanisms.shifts import Scan, rises_with_shift
+from mechanisms.sign_changes import Rows, positive_runs
 
 ROUGH = 1e-6
 """Error of a sign change, in scale lengths, that a scan accepts: D feels its square."""
 MAX_PIECES = 64
 """Most pieces on the whole line for a scan over the shifts: its cost grows with their square."""
+POINTS = 40_000
+"""Nodes of log ratios that are worked on at a time, unless those of one shift are more."""
 _LEAST_C, _LARGEST_C = Fraction(10) ** -280, Fraction(10) ** 280
 
 
@@ -37,7 +40,7 @@ def positive_intervals(stretches: Sequence[Stretch]) -> Floats:
     found: list[tuple[float, float]] = []
     with np.errstate(all="ignore"):
         for stretch in stretches:
-            for a, b in _intervals(stretch):
+            for a, b in _intervals(stretch)[0]:
                 if found and found[-1][1] == a:
                     found[-1] = (found[-1][0], b)
                 elif b > a:
@@ -50,18 +53,19 @@ def _ends(stretch: Stretch) -> tuple[float, float]:
     return start, np.inf if stretch.stop is None else nearest_float(stretch.stop)
 
 
-def _intervals(stretch: Stretch) -> list[tuple[float, float]]:
+def _intervals(stretch: Stretch) -> tuple[list[tuple[float, float]], LogRatio | None]:
+    """The intervals on which positive > negative, and the log ratio of the two where that was needed."""
     start, stop = _ends(stretch)
     if not stretch.positive.lines:
-        return []
+        return [], None
     if not stretch.negative.lines:
-        return [(start, stop)]
+        return [(start, stop)], None
     if len(stretch.positive.lines) == len(stretch.negative.lines) == 1 and stretch.positive.c == stretch.negative.c:
-        return _half_line(stretch.positive.lines[0], stretch.negative.lines[0], start, stop)
+        return _half_line(stretch.positive.lines[0], stretch.negative.lines[0], start, stop), None
     ratio = LogRatio(_tamed(stretch.positive), _tamed(stretch.negative))
     zero = np.zeros(1)
     _, a, b = positive_runs(ratio, Rows(np.array([start]), np.array([stop]), zero, zero))
-    return list(zip(a.tolist(), b.tolist(), strict=True))
+    return list(zip(a.tolist(), b.tolist(), strict=True)), ratio
 
 
 def _half_line(positive: Line, negative: Line, start: float, stop: float) -> list[tuple[float, float]]:
@@ -114,9 +118,10 @@ def divergence_and_slope(form: Form, shift: Fraction, epsilon: Fraction) -> tupl
     found: list[tuple[float, float]] = []
     with np.errstate(all="ignore"):
         for stretch in difference(form, shift, epsilon):
-            if intervals := _intervals(stretch):
+            intervals, ratio = _intervals(stretch)
+            if intervals:
                 ends = np.array(intervals).T
-                value += float(_masses(stretch, *ends).sum())
+                value += float(_masses(stretch, ratio, *ends).sum())
                 found += intervals
                 # where f(x + φ) jumps, the end of the interval moves against φ
                 for x, sign in zip(ends, (1.0, -1.0), strict=True):
@@ -132,17 +137,21 @@ def _rise(form: Form, intervals: Floats, phi: float) -> float:
     ends = (intervals + inside * np.array([1, -1]) + phi).ravel()
     signs = np.tile([-1.0, 1.0], len(intervals))
     finite = np.isfinite(ends)
-    return float(signs[finite] @ form.density(ends[finite])) if finite.any() else 0.0
+    ends, signs = ends[finite], signs[finite]
+    lines = max(len(piece.sum.lines) for piece in form.pieces)
+    return sum(float(signs[part] @ form.density(ends[part])) for part in chunks(len(ends), 1 + lines))
 
 
-def _masses(stretch: Stretch, a: Floats, b: Floats) -> Floats:
+def _masses(stretch: Stretch, ratio: LogRatio | None, a: Floats, b: Floats) -> Floats:
     """∫ positive − negative over each interval [a, b]."""
-    positive = stretch.positive.moments(a, b, 0, FLOAT)[0]
-    mass: Floats = positive - stretch.negative.moments(a, b, 0, FLOAT)[0]
+    over, under = (ratio.over, ratio.under) if ratio is not None else (None, None)
+    positive = masses(stretch.positive, over, a, b)
+    mass: Floats = positive - masses(stretch.negative, under, a, b)
     lost = mass < CANCELLED * positive
     if stretch.negative.lines and lost.any():
         zero = np.zeros(int(lost.sum()))
-        mass[lost] = LogRatio(stretch.positive, stretch.negative).integral(a[lost], b[lost], zero, zero, mass[lost])
+        ratio = LogRatio(stretch.positive, stretch.negative) if ratio is None else ratio
+        mass[lost] = ratio.integral(a[lost], b[lost], zero, zero, mass[lost])
     return mass
 
 
@@ -156,11 +165,18 @@ class _Overlap:
     here_ends: tuple[float, float]
     ratio: LogRatio | None
 
+    @property
+    def points(self) -> int:
+        """Numbers in the largest array for one shift, or so."""
+        nodes = 0 if self.ratio is None else len(self.ratio.over.nodes) + len(self.ratio.under.nodes)
+        return max(nodes, len(self.there.lines))
+
 
 class Curve:
     """D, D′ and D″ as functions of φ, for one form and one ε, vectorised over φ. For 0 ≤ φ < 1, not exactly 1.
 
-    At φ = 1 exactly, where exponentials cancel, ``divergence_and_slope`` is the one to ask.
+    At φ = 1 exactly, where exponentials cancel, ``divergence_and_slope`` is the one to ask. Many shifts are worked off a
+    few at a time, so that memory does not grow with their number.
     """
 
     def __init__(self, form: Form, epsilon: Fraction) -> None:
@@ -176,6 +192,7 @@ class Curve:
                 if there.sum.lines and there_ends[0] - 1 < here_ends[1] and here_ends[0] < there_ends[1]:
                     ratio = LogRatio(there.sum, here, 1.0) if here.lines else None
                     self._overlaps.append(_Overlap(there.sum, here, there_ends, here_ends, ratio))
+        self._rows = max(1, POINTS // max((overlap.points for overlap in self._overlaps), default=1))
 
     def at(self, shift: Floats, level: Floats | None = None, precise: bool = True) -> tuple[Floats, Floats, Floats]:
         """(D, D′, D″) at each shift, of ε + level in place of ε. D″ leaves out what comes from jumps and kinks of f.
@@ -183,20 +200,26 @@ class Curve:
         ``precise``: D to about 11 digits where positive and negative masses nearly cancel, else to about 7.
         """
         level = np.zeros_like(shift) if level is None else level
-        slope, curvature = np.zeros_like(shift), np.zeros_like(shift)
+        value, slope, curvature = np.zeros_like(shift), np.zeros_like(shift), np.zeros_like(shift)
         with np.errstate(all="ignore"):
-            found = self._runs(shift, level, precise)
-            value = self._total(found, len(shift), 1e4 if precise else 1e8)
-            for runs in found:
-                self._add_slopes(slope, curvature, runs)
+            for start in range(0, len(shift), self._rows):
+                part = slice(start, start + self._rows)
+                found = self._runs(shift[part], level[part], precise)
+                value[part] = self._total(found, len(shift[part]), 1e4 if precise else 1e8)
+                for runs in found:
+                    self._add_slopes(slope[part], curvature[part], runs)
             return value / self.mass, slope / self.mass, curvature / self.mass
 
     def intervals(self, shift: float, level: float = 0.0) -> Floats:
         """As positive_intervals, of f(x + φ) − e^(ε + level) f(x); neighbours that touch are not joined."""
         with np.errstate(all="ignore"):
+            return _bounds(self._runs(np.array([shift]), np.array([level]), True))
+
+    def evaluate(self, shift: float, level: float = 0.0) -> tuple[Floats, float]:
+        """(intervals, D): those of ``intervals`` and the D of ``at``, for the cost of one of the two."""
+        with np.errstate(all="ignore"):
             found = self._runs(np.array([shift]), np.array([level]), True)
-        ends = [np.stack([runs.bounds[0][0], runs.bounds[1][0]], axis=1) for runs in found]
-        return np.concatenate(ends) if ends else np.empty((0, 2))
+            return _bounds(found), float(self._total(found, 1, 1e4)[0]) / self.mass
 
     def _runs(self, shift: Floats, level: Floats, precise: bool) -> list[_Runs]:
         found = []
@@ -221,15 +244,17 @@ class Curve:
     @staticmethod
     def _total(found: list[_Runs], count: int, tolerated: float) -> Floats:
         """Σ of positive − negative mass for each shift, integrated anew where it cancels more than is tolerated."""
-        masses = []
+        parts = []
         for runs in found:
             a, b = (bound[0] for bound in runs.bounds)
-            positive = runs.overlap.there.moments(a + runs.shift, b + runs.shift, 0, FLOAT)[0]
-            masses.append((positive, positive - np.exp(runs.level) * runs.overlap.here.moments(a, b, 0, FLOAT)[0]))
+            there, here, ratio = runs.overlap.there, runs.overlap.here, runs.overlap.ratio
+            over, under = (ratio.over, ratio.under) if ratio is not None else (None, None)
+            positive = masses(there, over, a + runs.shift, b + runs.shift)
+            parts.append((positive, positive - np.exp(runs.level) * masses(here, under, a, b)))
         total = np.zeros(count)
-        for runs, (_, mass) in zip(found, masses, strict=True):
+        for runs, (_, mass) in zip(found, parts, strict=True):
             total += np.bincount(runs.owner, mass, count)
-        for runs, (positive, mass) in zip(found, masses, strict=True):
+        for runs, (positive, mass) in zip(found, parts, strict=True):
             lost = (positive > tolerated * total[runs.owner]) & (mass < CANCELLED * positive)
             if runs.overlap.ratio is not None and lost.any():
                 a, b = (bound[0][lost] for bound in runs.bounds)
@@ -270,6 +295,12 @@ class _Runs:
     bounds: list[tuple[Floats, float, NDArray[np.bool_], NDArray[np.bool_]]]
     shift: Floats
     level: Floats
+
+
+def _bounds(found: list[_Runs]) -> Floats:
+    """All intervals, of shape (intervals, 2)."""
+    ends = [np.stack([runs.bounds[0][0], runs.bounds[1][0]], axis=1) for runs in found]
+    return np.concatenate(ends) if ends else np.empty((0, 2))
 
 
 def _float_ends(start: Fraction | None, stop: Fraction | None) -> tuple[float, float]:

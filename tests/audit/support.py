@@ -9,6 +9,7 @@ from typing import Any
 
 import flint
 from flint import arb, fmpq
+from hypothesis import settings
 
 from audit.exact import lower, upper
 from mechanisms.claims import Claim, Direct, Statement
@@ -17,6 +18,8 @@ from tests.soundness import referee
 from tests.soundness.referee import Density, number
 
 PRECISIONS = (96, 256)
+FEW = settings(max_examples=25, deadline=None)
+"""For properties whose referee is slow."""
 
 
 def statement(mechanism: Mechanism, epsilon: Any, delta: Any) -> Statement:

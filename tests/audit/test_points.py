@@ -1,0 +1,90 @@
+"""log Σ C e^(bx) and its slope at a point, against 60 digits and against float64."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from audit.points import ConvexLog, coefficient
+from mechanisms.arithmetic import FLOAT
+from mechanisms.lines import Line, LineSum
+from tests.audit.support import FEW, PRECISIONS, bits, contains, point
+from tests.soundness.referee import CONTEXT, number
+
+SMALL = st.fractions(min_value=-8, max_value=8, max_denominator=60)
+WEIGHTS = st.fractions(min_value=Fraction(1, 1000), max_value=1000, max_denominator=1000)
+EVEN = st.builds(
+    lambda start, step, rows: [(w, a, start + step * i) for i, (w, a) in enumerate(rows)],
+    SMALL,
+    st.fractions(min_value=Fraction(1, 9), max_value=3, max_denominator=9),
+    st.lists(st.tuples(WEIGHTS, SMALL), min_size=3, max_size=9),
+)
+ANY = st.lists(st.tuples(WEIGHTS, SMALL, SMALL), min_size=1, max_size=7)
+REPEATED = st.builds(
+    lambda rows, again: rows + [(w, a, rows[i % len(rows)][2]) for w, a, i in again],
+    EVEN,
+    st.lists(st.tuples(WEIGHTS, SMALL, st.integers(0, 8)), min_size=1, max_size=4),
+)
+"""Some slopes more than once."""
+
+
+def line_sum(rows: list[tuple[Fraction, Fraction, Fraction]]) -> LineSum:
+    return LineSum(Fraction(0), tuple(Line.of(*row) for row in rows))
+
+
+@FEW
+@given(EVEN | ANY | REPEATED, SMALL, st.sampled_from(PRECISIONS))
+def test_value_and_slope_contain_the_truth(
+    rows: list[tuple[Fraction, Fraction, Fraction]], x: Fraction, precision: int
+) -> None:
+    with bits(precision):
+        value, slope = ConvexLog(line_sum(rows)).at(point(x))
+    parts = [(number(w) * CONTEXT.exp(number(a + b * x)), number(b)) for w, a, b in rows]
+    total = CONTEXT.fsum(part for part, _ in parts)
+    assert contains(value, CONTEXT.log(total), slack=1e-50)
+    assert contains(slope, CONTEXT.fsum(part * b for part, b in parts) / total, slack=1e-50)
+    assert float(value.rad()) < 2.0 ** (20 - precision) and float(slope.rad()) < 2.0 ** (20 - precision)
+
+
+@FEW
+@given(EVEN | ANY | REPEATED, SMALL)
+def test_two_precisions_and_floats_agree(rows: list[tuple[Fraction, Fraction, Fraction]], x: Fraction) -> None:
+    sums = line_sum(rows)
+    found = []
+    for precision in PRECISIONS:
+        with bits(precision):
+            found.append(ConvexLog(sums).at(point(x)))
+    (rough, rough_slope), (fine, fine_slope) = found
+    assert rough.overlaps(fine) and rough_slope.overlaps(fine_slope)
+    log_value, score = sums.log_value_and_score(FLOAT.array([float(x)]), FLOAT)
+    assert float(fine) == pytest.approx(log_value[0], rel=1e-12, abs=1e-12)
+    assert float(fine_slope) == pytest.approx(score[0], rel=1e-11, abs=1e-11)
+
+
+def test_a_slope_that_occurs_twice_counts_twice() -> None:
+    rows = [(Fraction(1), Fraction(0), Fraction(b)) for b in (-1, -1, 0, 1, 1)]
+    with bits(128):
+        value, slope = ConvexLog(line_sum(rows)).at(point(Fraction(0)))
+    assert contains(value, CONTEXT.log(5), slack=1e-30) and contains(slope, CONTEXT.mpf(0))
+
+
+@pytest.mark.parametrize("gap", ["1", "1e-9", "1e-40"])
+def test_nearly_cancelling_terms_keep_their_digits(gap: str) -> None:
+    terms = ((Fraction(3), Fraction(gap)), (Fraction(-3), Fraction(0)))
+    with bits(128):
+        found = coefficient(terms)
+    assert contains(found, 3 * CONTEXT.expm1(number(gap)))
+    assert float(found.rad() / found.mid()) < 1e-30
+
+
+def test_slopes_at_infinity_bound_the_slope() -> None:
+    rows = [(Fraction(1), Fraction(0), Fraction(b)) for b in (-2, 1, 5)]
+    with bits(128):
+        convex = ConvexLog(line_sum(rows))
+        for x in (-30, -1, 0, 2, 40):
+            slope = convex.at(point(Fraction(x)))[1]
+            assert slope >= convex.least_slope or slope.overlaps(convex.least_slope)
+            assert slope <= convex.largest_slope or slope.overlaps(convex.largest_slope)

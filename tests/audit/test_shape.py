@@ -1,0 +1,139 @@
+"""What is concluded from the shape of a density, against the referee's D at many shifts."""
+
+from __future__ import annotations
+
+import random
+from fractions import Fraction
+
+import pytest
+
+from audit.density import Density
+from audit.exact import lower, upper
+from audit.shape import LogCurve, Roughness, is_log_concave, range_on, step_shifts
+from tests.audit.support import ZOO, bits, contains, declared, point
+from tests.soundness.referee import CONTEXT, MPF, number
+
+LOG_CONCAVE = {"gaussian", "laplace", "truncated-laplace", "uniform", "huber", "flipped-huber"}
+
+
+@pytest.mark.parametrize("name", ZOO)
+def test_which_densities_are_shown_to_be_log_concave(name: str) -> None:
+    assert is_log_concave(ZOO[name][0].unit_form) == (name in LOG_CONCAVE)
+
+
+@pytest.mark.parametrize("name", sorted(LOG_CONCAVE))
+def test_their_divergence_rises_with_the_shift(name: str) -> None:
+    values = [ZOO[name][1].divergence(Fraction(i, 12), "0.3") for i in range(13)]
+    assert all(a <= b * (1 + MPF(10) ** -40) + MPF(10) ** -40 for a, b in zip(values, values[1:], strict=False))
+
+
+@pytest.mark.parametrize(
+    ("what", "pieces"),
+    [
+        ("a kink up at 0", [("0", "inf", "1", [("0", "0.1")])]),
+        ("a kink up later", [("0", "1", "0", [("0", "-2")]), ("1", "inf", "0", [("-1", "-1")])]),
+        ("a jump down", [("0", "1", "0", [("0", "-1")]), ("1", "inf", "0", [("-0.1", "-1")])]),
+        ("a jump up", [("0", "1", "0", [("0", "-1")]), ("1", "inf", "0", [("0.1", "-1")])]),
+        ("a jump of 10^-30", [("0", "1", "0", [("0", "-1")]), ("1", "inf", "0", [("1e-30", "-1")])]),
+        ("a gap in the middle", [("0", "1", "0", []), ("1", "2", "0", [("0", "0")])]),
+        ("two lines", [("0", "inf", "0", [("0", "-1"), ("0", "-2")])]),
+        ("c falls", [("0", "1", "1", [("0", "0")]), ("1", "inf", "0.4", [("-0.6", "0")])]),
+    ],
+)
+def test_what_is_not_log_concave_is_not_called_so(what: str, pieces: list[tuple[str, str, str, list[tuple[str, str]]]]) -> None:
+    assert not is_log_concave(declared(*pieces, scale=1)[0].unit_form), what
+
+
+def test_shifts_that_decide_for_steps() -> None:
+    assert step_shifts(ZOO["uniform"][0].unit_form) == [0, 1]
+    found = step_shifts(ZOO["steps"][0].unit_form)
+    assert found is not None and Fraction(6, 10) in found and found == sorted(found)
+    assert step_shifts(ZOO["laplace"][0].unit_form) is None
+    assert step_shifts(ZOO["gaussian"][0].unit_form) is None
+    # D is linear between neighbours.
+    density = ZOO["steps"][1]
+    for a, b in zip(found, found[1:], strict=False):
+        ends = density.divergence(a, "0.5"), density.divergence(b, "0.5")
+        inside = density.divergence((2 * a + b) / 3, "0.5")
+        assert abs(inside - (2 * ends[0] + ends[1]) / 3) < MPF(10) ** -40
+
+
+@pytest.mark.parametrize("name", ZOO)
+def test_a_box_is_bounded_by_its_two_ends(name: str) -> None:
+    """D_α(φ) ≤ κ max(D_{α/κ}(φ₁), D_{α/κ}(φ₂)) + charge, at random boxes and shifts within."""
+    mechanism, density = ZOO[name]
+    rng = random.Random(name)
+    form = mechanism.unit_form
+    rough = Roughness.of(form)
+    for _ in range(8):
+        width = Fraction(1, 2 ** rng.randint(0, 7))
+        start = width * rng.randint(0, int(1 / width) - 1)
+        shift, epsilon = start + width * Fraction(rng.randint(1, 15), 16), Fraction(rng.randint(0, 20), 10)
+        lift = rough.lift(width)
+        with bits(128):
+            charge = number(upper(rough.upper_charge(form, width) / Density(form).mass)) if rough.points else MPF(0)
+        ends = [density.divergence(phi, epsilon - lift) for phi in (start, start + width)]
+        assert density.divergence(shift, epsilon) <= CONTEXT.exp(number(lift)) * max(ends) + charge + MPF(10) ** -40
+
+
+@pytest.mark.parametrize(
+    ("name", "c", "points"),
+    [
+        ("gaussian", Fraction(50, 169), []),
+        ("quasi-gaussian", Fraction(2), []),
+        ("irregular", None, []),
+        ("laplace", 0, [0]),
+        ("two-rates", 0, [0]),
+        ("uniform", 0, [-5, 5]),
+        ("huber", Fraction(1, 2), []),
+        ("flipped-huber", Fraction(1, 2), [0]),
+        ("gap", 2, [Fraction(-3, 2), -1, 0, 1, Fraction(3, 2)]),
+        ("camel", 3, [Fraction(-7, 2), -2, 2, Fraction(7, 2)]),
+    ],
+)
+def test_rough_points(name: str, c: Fraction | None, points: list[Fraction]) -> None:
+    found = Roughness.of(ZOO[name][0].unit_form)
+    assert c is None or found.c == c
+    expected = {Fraction(p) for p in points}
+    # Where nothing is rough the set must be exactly that; a point too many is only slow.
+    assert expected <= set(found.points) if name not in ("quasi-gaussian", "gaussian", "irregular") else not found.points
+
+
+def test_a_kink_up_is_smooth_and_a_kink_down_is_rough() -> None:
+    up = declared(("0", "1", "0", [("0", "-2")]), ("1", "inf", "0", [("-1", "-1")]), scale=1)[0].unit_form
+    down = declared(("0", "1", "0", [("0", "-1")]), ("1", "inf", "0", [("1", "-2")]), scale=1)[0].unit_form
+    assert set(Roughness.of(up).points) == {0} and set(Roughness.of(down).points) == {-1, 0, 1}
+
+
+@pytest.mark.parametrize("name", ZOO)
+def test_ranges_contain_all_values(name: str) -> None:
+    rng = random.Random(name)
+    mechanism, density = ZOO[name]
+    with bits(128):
+        for piece in mechanism.unit_form.whole_line:
+            start = Fraction(-3) if piece.start is None else piece.start
+            stop = max(start, Fraction(0)) + 2 if piece.stop is None else piece.stop
+            for _ in range(4):
+                a = start + (stop - start) * Fraction(rng.randint(0, 9), 10)
+                b = min(stop, a + Fraction(1, rng.choice([1, 5, 100])))
+                low, high = range_on(piece.sum, a, b)
+                scale = number(upper(Density(mechanism.unit_form).mass)) / density.mass
+                for i in range(9):
+                    x = number(a + (b - a) * i / 8)
+                    middle = number((start + stop) / 2)
+                    value = density.piece_at(middle).value(x) * scale
+                    assert number(lower(low)) <= value * (1 + MPF(10) ** -30)
+                    assert value * (1 - MPF(10) ** -30) <= number(upper(high))
+
+
+def test_a_curve_is_log_f_with_bounds_that_tighten() -> None:
+    mechanism, density = ZOO["quasi-gaussian"]
+    with bits(128):
+        curve = LogCurve(mechanism.unit_form.pieces[0].sum)
+        scale = CONTEXT.log(number(upper(Density(mechanism.unit_form).mass)) / density.mass)
+        gaps = []
+        for width in (Fraction(1, 2), Fraction(1, 8), Fraction(1, 32)):
+            left, right = curve.at(point(Fraction(1, 3))), curve.at(point(Fraction(1, 3) + width))
+            assert contains(left.log, CONTEXT.log(density.pieces[1].value(number("1/3"))) + scale, slack=1e-35)
+            gaps.append(float(curve.upper_log(left, right) - curve.lower_log(left, right)))
+    assert gaps[0] > gaps[1] > gaps[2] > 0
