@@ -45,7 +45,8 @@ class AtOne:
 class Anchor:
     """The bounds for one density, ε′ and shift φ in [1 − REACH, 1), at the precision in force.
 
-    ``at_one`` may be for another ε: with ``lift`` = ε − ε′, R for ε′ is R for ε plus that. (The ends of cells are for ε′.)
+    ``at_one`` may be for another ε: with ``lift`` = ε − ε′, R for ε′ is R for ε plus that. (The ends of cells are for
+    ε′.)
     """
 
     def __init__(self, at_one: AtOne, lift: Fraction, density: ConvexLog, c: Fraction, shift: Fraction) -> None:

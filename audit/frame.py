@@ -20,7 +20,8 @@ from audit.points import ConvexLog
 
 
 class Frame:
-    """What holds for every shift in [φ₀, φ₁] and every ε′ in [ε − lift, ε], for a density of one piece on the whole line.
+    """What holds for every shift in [φ₀, φ₁] and every ε′ in [ε − lift, ε], for a density of one piece on the whole
+    line.
 
     Between ``first`` and ``last``: R ≥ 0 on each of ``positive``, nothing is known on ``open``, and R ≤ 0 elsewhere.
     """

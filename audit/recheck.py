@@ -12,7 +12,8 @@ import flint
 
 from audit.decide import event_probabilities
 from audit.exact import ball, enclosure, lower, rational
-from audit.shifts import START_BITS, NeedBits, NeedBoxes, Points
+from audit.shifts import START_BITS
+from audit.single import NeedBits, NeedBoxes, Points
 from audit.theorems import grid_size
 from audit.verdict import Enclosure, Expired, Limits, Witness
 from mechanisms.claims import Statement, Theorem32

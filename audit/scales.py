@@ -18,7 +18,7 @@ from audit.decide import decide, decide_from, propose_shifts
 from audit.exact import ball, lower
 from audit.lattice import Decimals, Doubles, Lattice
 from audit.losses import Losses, enclose_losses
-from audit.shifts import NeedBits, NeedBoxes, Points
+from audit.single import NeedBits, NeedBoxes, Points
 from audit.verdict import Decision, Enclosure, Expired, Limits, Verdict
 from mechanisms.calibration import float_sigma
 from mechanisms.claims import Claim, Direct, Statement, Theorem32, Theorem42

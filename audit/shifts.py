@@ -11,182 +11,29 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
 
 import flint
-import numpy as np
-from flint import arb, fmpq
+from flint import arb
 
 from audit.cover import propose_cover
-from audit.density import Density
-from audit.divergence import DivergenceAt, PointBound
+from audit.divergence import PointBound
 from audit.exact import ball, lower, upper
-from audit.frame import Frame
 from audit.masses import Interval
 from audit.shape import Roughness, is_log_concave, step_shifts
+from audit.single import NeedBits, NeedBoxes, Points
 from audit.verdict import Expired, Limits
-from mechanisms.arithmetic import BALL
-from mechanisms.difference import difference
-from mechanisms.divergence import Curve, positive_intervals
 from mechanisms.form import Form
-from mechanisms.numbers import natural_log
 
 START_BITS = 128
 NARROWER = 8
 FEWEST = 8
 """Cells are decided for all boxes left at once when these span so much less than the last time, and are so many."""
-LEAST_BUDGET = 1e-280
-"""Below this, floats no longer tell budgets apart."""
 MOST_LIFT = 400
-"""A box with a larger log κ is halved unseen: goal/κ would leave the range of floats."""
+"""A box whose log κ is above this is halved without a look."""
 FEW = 2
 """Up to so many grid points in a box are decided one by one."""
 TIGHT_BOXES = 256
 """How many boxes may be spent on a bound of sup D below the threshold before only the threshold is proved."""
-
-
-class NeedBits(Exception):
-    """The working precision does not resolve the decision."""
-
-
-class NeedBoxes(Exception):
-    """The limit on boxes ended the search; says which box it was working on."""
-
-
-class Points:
-    """D at single shifts, for one form at one precision; each evaluation is kept.
-
-    ``scale`` is the size of the divergences of interest. f is declared up to a factor, which is chosen to bring their
-    masses near 1: the floats that guide the search would underflow at δ = 10⁻³²⁰.
-    """
-
-    def __init__(self, form: Form, limits: Limits, scale: Fraction) -> None:
-        size = float(form.mass(BALL).log()) + (natural_log(scale) if scale else 0.0)
-        if not math.isfinite(size):
-            raise NeedBits
-        self.form = form.lifted(Fraction(-round(size)))
-        self.limits = limits
-        self._density = Density(self.form)
-        self.mass = self._density.mass
-        self._bounds: dict[Fraction, dict[Fraction, _Known]] = {}
-        self._curve: tuple[Fraction, Curve] | None = None
-        self._frame: Frame | None = None
-        self._cuts: list[fmpq] = []
-        """Where the last evaluation split its cells: the next shift is often a neighbour."""
-
-    def _search(self, shift: Fraction, epsilon: Fraction, budget: float) -> DivergenceAt:
-        stretches = self._density.stretches(shift, epsilon)
-        anchor = self._density.anchor(shift, epsilon)
-        frame = self._frame
-        if frame is not None and (self._density.cancels(shift) or not frame.covers(shift, epsilon)):
-            frame = None
-        return DivergenceAt(stretches, self._propose(shift, epsilon).ravel(), budget, anchor, self._cuts, frame)
-
-    def focus(self, shifts: tuple[Fraction, Fraction], epsilon: Fraction, lift: Fraction) -> None:
-        """Decide what can be decided for all these shifts, and all ε′ in [ε − lift, ε], at once."""
-        self._frame = self._density.frame(shifts, epsilon, lift, self._cuts)
-
-    def _propose(self, shift: Fraction, epsilon: Fraction) -> Any:
-        """Floats: where the integrand changes its sign, as intervals of shape (n, 2)."""
-        if self._density.cancels(shift):
-            return positive_intervals(difference(self.form, shift, epsilon))
-        if self._curve is None:
-            self._curve = (epsilon, Curve(self.form, epsilon))
-        base, curve = self._curve
-        return curve.intervals(float(shift), float(epsilon - base))
-
-    def _estimate(self, shift: Fraction, epsilon: Fraction) -> float | None:
-        """D_ε(φ) in floats, where that costs little; None elsewhere, and where there is none."""
-        if self._curve is None or self._density.cancels(shift):
-            return None
-        base, curve = self._curve
-        value = float(curve.at(np.array([float(shift)]), np.array([float(epsilon - base)]))[0][0])
-        return value if math.isfinite(value) else None
-
-    def _keep(self, shift: Fraction, epsilon: Fraction, search: DivergenceAt, bound: PointBound) -> None:
-        known = _Known(bound.lower / self.mass, bound.upper / self.mass, bound.weight / self.mass)
-        self._bounds.setdefault(shift, {})[epsilon] = known
-        if cuts := search.cuts():
-            self._cuts = cuts
-
-    def _bound(self, search: DivergenceAt, budget: float) -> tuple[PointBound, arb, arb]:
-        """The bound within the budget, and D from below and above, divided by the mass.
-
-        Where the balls' own radius is not far below the budget, more cells do not help but more bits do.
-        """
-        self.limits.check()
-        bound = search.bound(budget, self.limits)
-        if not bound.upper.is_finite() or 2 * float(bound.lower.rad()) > budget or budget < LEAST_BUDGET:
-            raise NeedBits
-        if search.is_exhausted(self.limits):
-            raise NeedBoxes(f"{self.limits.cells} cells were not enough at one shift")
-        return bound, bound.lower / self.mass, bound.upper / self.mass
-
-    def evaluate(self, shift: Fraction, epsilon: Fraction, goal: arb) -> tuple[PointBound, arb, arb]:
-        """(the last bound, lower, upper) of D_ε(φ), tight enough to tell D ≤ goal from D > goal.
-
-        Guarantee: lower ≤ D ≤ upper, and upper ≤ goal or lower > goal; else NeedBits or NeedBoxes is raised.
-        """
-        goal_mass = goal * self.mass
-        budget = float(goal_mass.mid()) / 64 or float(self.mass.mid()) * 2.0**-20
-        if (estimate := self._estimate(shift, epsilon)) is not None:
-            slack = abs(float(goal.mid()) / estimate - 1) if estimate > 0 else 1.0
-            budget = min(budget, budget * 16 * max(slack, 2.0**-36))
-        search = self._search(shift, epsilon, budget)
-        while True:
-            bound, low, high = self._bound(search, budget)
-            if high <= goal or low > goal:
-                self._keep(shift, epsilon, search, bound)
-                return bound, low, high
-            slack = abs(float((goal_mass - bound.lower).mid()))
-            budget = min(max(slack / 4, budget * 2.0**-12), budget / 4)
-
-    def measure(
-        self, shift: Fraction, epsilon: Fraction, tightness: Fraction, floor: arb
-    ) -> tuple[PointBound, arb, arb]:
-        """(the last bound, lower, upper) of D_ε(φ) with upper − lower ≤ tightness · upper, or upper ≤ floor."""
-        budget = float((floor * self.mass).mid()) / 64 or float(self.mass.mid()) * 2.0**-20
-        search = self._search(shift, epsilon, budget)
-        while True:
-            bound, low, high = self._bound(search, budget)
-            if high - low <= ball(tightness) * high or high <= floor:
-                self._keep(shift, epsilon, search, bound)
-                return bound, low, high
-            wanted = float((ball(tightness) * bound.upper).mid()) / 4
-            budget = min(max(wanted, budget * 2.0**-12), budget / 4)
-
-    def is_at_most(self, shift: Fraction, epsilon: Fraction, goal: arb) -> bool:
-        """Whether D_ε(φ) ≤ goal; False means D_ε(φ) > goal is proved.
-
-        Tries what is known first: D_α is convex and nonincreasing in α = e^ε. A chord between two kept values of α
-        bounds it from above, so does the value at a smaller α; the event found at a larger α bounds it from below.
-        """
-        known = self._bounds.get(shift, {})
-        for at, found in known.items():
-            if at <= epsilon and found.upper <= goal:
-                return True
-            if at >= epsilon and found.lower + found.weight * -ball(epsilon - at).expm1() > goal:
-                return False
-        below = [e for e in known if e < epsilon]
-        above = [e for e in known if e > epsilon]
-        if below and above:
-            left, right = max(below), min(above)
-            d_left, d_right = known[left].upper, known[right].upper
-            # (α_right − α)/(α_right − α_left), divided through by α_right
-            share = (ball(epsilon - right).expm1()) / (ball(left - right).expm1())
-            if d_right + (d_left - d_right) * share <= goal:
-                return True
-        _, _, high = self.evaluate(shift, epsilon, goal)
-        return bool(high <= goal)
-
-
-@dataclass(frozen=True, slots=True)
-class _Known:
-    """Bounds of D_ε(φ), and the weight of PointBound; all divided by the mass of f."""
-
-    lower: arb
-    upper: arb
-    weight: arb
 
 
 @dataclass(frozen=True)
@@ -319,7 +166,7 @@ class Search:
         rough = Roughness.of(self.form)
         if not pending:
             pending += self._first_boxes(rough)
-        focused = Fraction(1)
+        focused = 1.0
         while pending:
             self.limits.check()
             focused = self._focus(points, rough, pending, focused)
@@ -347,8 +194,8 @@ class Search:
         return True
 
     def _first_boxes(self, rough: Roughness) -> list[Box]:
-        """A cover to start from, in the order of work, from the last: the wider of two neighbours first, whose bound at the
-        common end serves both; and what lies beyond the worst shift before what surrounds it."""
+        """A cover to start from, in the order of work, from the last: the wider of two neighbours first, whose bound
+        at the common end serves both; and what lies beyond the worst shift before what surrounds it."""
         if rough.points or self.goal == 0:
             return [Box(0, 0)]
         most = min(self.limits.boxes, 4096)
@@ -362,13 +209,13 @@ class Search:
         boxes = [Box(i, level) for i, level in found]
         return sorted(boxes, key=lambda box: (box.ends[0] >= middle, -box.level))
 
-    def _focus(self, points: Points, rough: Roughness, pending: list[Box], focused: Fraction) -> Fraction:
+    def _focus(self, points: Points, rough: Roughness, pending: list[Box], focused: float) -> float:
         """Where the boxes left have drawn together, decide cells for all of them at once; the width last focused on."""
-        last = pending[-1]
-        start, stop = min(box.ends[0] for box in pending), max(box.ends[1] for box in pending)
+        start = min(math.ldexp(box.i, -box.level) for box in pending)
+        stop = max(math.ldexp(box.i + 1, -box.level) for box in pending)
         if stop - start > focused / NARROWER or len(pending) < FEWEST:
             return focused
-        points.focus((start, stop), self.epsilon, rough.lift(last.width))
+        points.focus((Fraction(start), Fraction(stop)), self.epsilon, rough.lift(pending[-1].width))
         return stop - start
 
     def _look(self, points: Points, shift: Fraction) -> bool:

@@ -175,8 +175,8 @@ class _Overlap:
 class Curve:
     """D, D′ and D″ as functions of φ, for one form and one ε, vectorised over φ. For 0 ≤ φ < 1, not exactly 1.
 
-    At φ = 1 exactly, where exponentials cancel, ``divergence_and_slope`` is the one to ask. Many shifts are worked off a
-    few at a time, so that memory does not grow with their number.
+    At φ = 1 exactly, where exponentials cancel, ``divergence_and_slope`` is the one to ask. Many shifts are worked
+    off a few at a time, so that memory does not grow with their number.
     """
 
     def __init__(self, form: Form, epsilon: Fraction) -> None:
@@ -192,7 +192,9 @@ class Curve:
                 if there.sum.lines and there_ends[0] - 1 < here_ends[1] and here_ends[0] < there_ends[1]:
                     ratio = LogRatio(there.sum, here, 1.0) if here.lines else None
                     self._overlaps.append(_Overlap(there.sum, here, there_ends, here_ends, ratio))
-        self._rows = max(1, POINTS // max((overlap.points for overlap in self._overlaps), default=1))
+        self.points = max((overlap.points for overlap in self._overlaps), default=1)
+        """Numbers in the largest array that one shift needs, or so."""
+        self._rows = max(1, POINTS // self.points)
 
     def at(self, shift: Floats, level: Floats | None = None, precise: bool = True) -> tuple[Floats, Floats, Floats]:
         """(D, D′, D″) at each shift, of ε + level in place of ε. D″ leaves out what comes from jumps and kinks of f.

@@ -76,12 +76,13 @@ class Envelope:
         return np.unique(nodes[np.isfinite(nodes)])
 
     def _thinned(self, close: NDArray[np.bool_]) -> Floats:
-        """The changes of lead; of many close ones, one for each DENSE scale lengths: the sum is smooth on that scale."""
+        """The changes of lead; of many close ones, one in every DENSE scale lengths: that is smooth enough."""
         at = self._takeover
         cell = np.floor(at / (DENSE * self.scale))
         spared = np.ones(len(at), dtype=bool)
         spared[1:-1] = ~(close[:-1] & close[1:] & (cell[1:-1] == cell[:-2]))
-        return at[spared]
+        found: Floats = at[spared]
+        return found
 
     def _reach(self, slopes: Floats, intercepts: Floats) -> int:
         """How far from the leading line, in order of slope, a line within e^−NEGLIGIBLE of it can be."""
@@ -146,13 +147,18 @@ class Envelope:
         if self._table is None:
             rise, offset = self._relatives(at)
         else:
-            rise, offset = (values[:, at] for values in self._table)
+            rise, offset = (values.take(at, axis=1) for values in self._table)
         if self._c is None:
-            share = np.exp(rise + offset * x)
+            share = offset * x
         else:
-            share = np.exp(rise + 2 * self._c * offset * (x - middle - offset / 2))
+            share = offset * -0.5
+            share += x - middle
+            share *= offset * (2 * self._c)
+        share += rise
+        np.exp(share, out=share)
         total = share.sum(axis=0)
-        return np.log(total), (share * offset).sum(axis=0) / total
+        share *= offset
+        return np.log(total), share.sum(axis=0) / total
 
     def log_and_score(self, x: Floats) -> tuple[Floats, Floats]:
         """log of the sum and its slope."""
@@ -167,13 +173,13 @@ class Envelope:
         whole = np.append(2 * np.exp(self.heights), 0.0)
         inside = np.add.reduceat(whole, np.stack([from_a, from_b], axis=1).ravel())[::2] if len(a) else 0.0
         inside = np.where(from_a < from_b, inside, 0.0)
-        mass: Floats = np.sqrt(np.pi / self._c) / 2 * (right_a - right_b + inside + left_b - left_a)
+        mass: Floats = self.scale * np.sqrt(np.pi / 2) * (right_a - right_b + inside + left_b - left_a)
         return mass
 
     def _tails(self, x: Floats) -> tuple[Floats, Floats, Indices]:
         """Scaled masses to the right of x of the lines centred left of it, and the other way; the first line right."""
         right, left = np.empty_like(x), np.empty_like(x)
-        root = np.sqrt(self._c)
+        root = np.sqrt(0.5) / self.scale
         for part in chunks(len(x), self.width):
             at = x[part]
             band = self.first(at) + np.arange(self.width)[:, None]
@@ -196,7 +202,7 @@ def masses(lines: LineSum, envelope: Envelope | None, a: Floats, b: Floats) -> F
     if envelope is not None and lines.c and len(lines.lines) > FEW:
         return envelope.mass(a, b)
     found = np.zeros_like(a)
-    for part in chunks(len(a), max(1, len(lines.lines))):
+    for part in chunks(len(a), len(lines.lines) if lines.lines and lines.c else 1):  # exponentials go one by one
         found[part] = lines.moments(a[part], b[part], 0, FLOAT)[0]
     return found
 

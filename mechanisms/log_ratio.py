@@ -1,7 +1,7 @@
 """Where one sum of exponentials exceeds another, in float64 and for many shifts at once. Proposes, never decides.
 
-R(x) = log positive(x + φ) − log negative(x) − level, for two sums of mechanisms.lines. Work and memory go with the lines
-that matter near each x, not with all of them.
+R(x) = log positive(x + φ) − log negative(x) − level, for two sums of mechanisms.lines. Work and memory go with the
+lines that matter near each x, not with all of them.
 """
 
 from __future__ import annotations
@@ -58,8 +58,8 @@ class LogRatio:
     def _pairs(self) -> tuple[Indices, Indices, Floats, Floats, Floats]:
         """(negative partner of each positive line, the other way round; rise, gap, centre of each negative line).
 
-        In order of slope. Of a pair: log ratio of heights, distance of centres and their mean; for c = 0: log ratio at 0,
-        distance of slopes, positive slope. Exact until rounded; 0 for a line without a partner, which is −1.
+        In order of slope. Of a pair: log ratio of heights, distance of centres and their mean; for c = 0: log ratio at
+        0, distance of slopes, positive slope. The gap is exact until rounded. No partner is −1, with zeros.
         """
         over, under = self.over, self.under
         of_positive, of_negative = self._partners()

@@ -22,6 +22,8 @@ RESOLVED = 1e-2
 """A box is left alone where D in it is at most this share above D at its ends."""
 MAX_ROUNDS = 60
 MAX_NODES = 2000
+MAX_POINTS = 20_000_000
+"""Most points at which the integrands of a scan are looked at: one of very many lines, far apart, may end coarse."""
 LEAST_DISTANCE = 2.0**-50
 """Nearest that a node other than 1 comes to φ = 1."""
 
@@ -30,6 +32,8 @@ class CurveLike(Protocol):
     """What the scan needs of mechanisms.divergence.Curve."""
 
     form: Form
+    points: int
+    """Points at which the integrand is looked at, for one shift."""
 
     def at(self, shift: Floats, level: Floats | None = None, precise: bool = True) -> tuple[Floats, Floats, Floats]:
         """(D, D′, D″) at each shift, of ε + level in place of ε."""
@@ -73,6 +77,7 @@ class Scan:
         self.slope = np.array([0.0, slope])
         self.bound = np.array([np.inf])
         """Of D in each box between neighbouring nodes."""
+        self._points = 0
 
     def add(self, shifts: Floats) -> None:
         """Evaluates D at more shifts and bounds the new boxes; shifts out of (0, 1) or there already are left out."""
@@ -95,6 +100,7 @@ class Scan:
             ]
         )
         rows, back = np.unique(asked, axis=0, return_inverse=True)
+        self._points += len(rows) * self.curve.points
         values, slopes, _ = self.curve.at(rows[:, 0], rows[:, 1], precise=False)
         answers, back = values[back.ravel()], back.ravel()
         count = len(shifts)
@@ -122,7 +128,7 @@ class Scan:
                 return
             doubtful = (self.bound > max(best, goal)) & (self.bound > ends * (1 + RESOLVED))
             inner = self._inner(np.flatnonzero(doubtful))
-            if not len(inner) or len(self.phi) > MAX_NODES:
+            if not len(inner) or len(self.phi) > MAX_NODES or self._points > MAX_POINTS:
                 return
             self.add(inner)
 
