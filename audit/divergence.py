@@ -192,7 +192,9 @@ class DivergenceAt:
         anchor: Anchor | None = None,
         cuts: Sequence[fmpq] = (),
         frame: Frame | None = None,
+        limits: Limits | None = None,
     ) -> None:
+        check = (limits or Limits()).check
         roots = [root for root in proposals if math.isfinite(root)]
         self._inherited = cuts
         self._cells = cells = Cells(anchor)
@@ -206,8 +208,12 @@ class DivergenceAt:
             if frame is not None:
                 self._take(balls, frame, roots, budget)
                 continue
-            ends = [balls.at(x) for x in cut_points(balls, roots, cuts)]
+            ends = []
+            for x in cut_points(balls, roots, cuts):
+                check()
+                ends.append(balls.at(x))
             for left, right in pairwise(ends):
+                check()
                 cells.add(balls, left, right)
             if balls.whole[0] is None:
                 cells.add_tail(balls, ends[0], False, budget)
@@ -242,6 +248,7 @@ class DivergenceAt:
         total, weight = arb(0), arb(0)
         proved = [*self._settled, *((balls, part) for balls, parts in cells.proved.items() for part in joined(parts))]
         for balls, interval in proved:
+            limits.check()
             event.append(interval)
             here = balls.negative_mass.over(interval, floor) if balls.lower is not None else arb(0)
             total += balls.positive_mass.over(interval, floor) - here

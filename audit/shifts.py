@@ -171,9 +171,9 @@ class Search:
             self.limits.check()
             focused = self._focus(points, rough, pending, focused)
             box = pending[-1]
-            settled = self._is_bounded(points, rough, box)
+            first, last = (0, FEW) if self.grid is None else box.grid_points(self.grid)
+            settled = last < first or self._is_bounded(points, rough, box)
             if not settled and self.grid is not None:
-                first, last = box.grid_points(self.grid)
                 settled = last - first < FEW
                 if settled and any(self._look(points, Fraction(i, self.grid)) for i in range(first, last + 1)):
                     return False

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-import numpy as np
 from flint import arb, fmpq
 
 from audit.density import Density
@@ -54,34 +53,35 @@ class Points:
         self._cuts: list[fmpq] = []
         """Where the last evaluation split its cells: the next shift is often a neighbour."""
 
-    def _search(self, shift: Fraction, epsilon: Fraction, budget: float) -> DivergenceAt:
+    def _search(
+        self, shift: Fraction, epsilon: Fraction, budget: float, goal: float | None = None
+    ) -> tuple[DivergenceAt, float]:
+        """The search at one shift, and the budget to begin with: below ``budget`` where floats see D near a goal."""
         stretches = self._density.stretches(shift, epsilon)
         anchor = self._density.anchor(shift, epsilon)
         frame = self._frame
         if frame is not None and (self._density.cancels(shift) or not frame.covers(shift, epsilon)):
             frame = None
-        return DivergenceAt(stretches, self._propose(shift, epsilon).ravel(), budget, anchor, self._cuts, frame)
+        intervals, estimate = self._propose(shift, epsilon)
+        if goal is not None and estimate is not None:
+            slack = abs(goal / estimate - 1) if estimate > 0 else 1.0
+            budget = min(budget, budget * 16 * max(slack, 2.0**-36))
+        search = DivergenceAt(stretches, intervals.ravel(), budget, anchor, self._cuts, frame, self.limits)
+        return search, budget
 
     def focus(self, shifts: tuple[Fraction, Fraction], epsilon: Fraction, lift: Fraction) -> None:
         """Decide what can be decided for all these shifts, and all ε′ in [ε − lift, ε], at once."""
         self._frame = self._density.frame(shifts, epsilon, lift, self._cuts)
 
-    def _propose(self, shift: Fraction, epsilon: Fraction) -> Any:
-        """Floats: where the integrand changes its sign, as intervals of shape (n, 2)."""
+    def _propose(self, shift: Fraction, epsilon: Fraction) -> tuple[Any, float | None]:
+        """Floats: where the integrand is positive, as intervals of shape (n, 2), and D where that costs little."""
         if self._density.cancels(shift):
-            return positive_intervals(difference(self.form, shift, epsilon))
+            return positive_intervals(difference(self.form, shift, epsilon)), None
         if self._curve is None:
             self._curve = (epsilon, Curve(self.form, epsilon))
         base, curve = self._curve
-        return curve.intervals(float(shift), float(epsilon - base))
-
-    def _estimate(self, shift: Fraction, epsilon: Fraction) -> float | None:
-        """D_ε(φ) in floats, where that costs little; None elsewhere, and where there is none."""
-        if self._curve is None or self._density.cancels(shift):
-            return None
-        base, curve = self._curve
-        value = float(curve.at(np.array([float(shift)]), np.array([float(epsilon - base)]))[0][0])
-        return value if math.isfinite(value) else None
+        intervals, value = curve.evaluate(float(shift), float(epsilon - base))
+        return intervals, value if math.isfinite(value) else None
 
     def _keep(self, shift: Fraction, epsilon: Fraction, search: DivergenceAt, bound: PointBound) -> None:
         known = _Known(bound.lower / self.mass, bound.upper / self.mass, bound.weight / self.mass)
@@ -109,10 +109,7 @@ class Points:
         """
         goal_mass = goal * self.mass
         budget = float(goal_mass.mid()) / 64 or float(self.mass.mid()) * 2.0**-20
-        if (estimate := self._estimate(shift, epsilon)) is not None:
-            slack = abs(float(goal.mid()) / estimate - 1) if estimate > 0 else 1.0
-            budget = min(budget, budget * 16 * max(slack, 2.0**-36))
-        search = self._search(shift, epsilon, budget)
+        search, budget = self._search(shift, epsilon, budget, float(goal.mid()))
         while True:
             bound, low, high = self._bound(search, budget)
             if high <= goal or low > goal:
@@ -126,7 +123,7 @@ class Points:
     ) -> tuple[PointBound, arb, arb]:
         """(the last bound, lower, upper) of D_ε(φ) with upper − lower ≤ tightness · upper, or upper ≤ floor."""
         budget = float((floor * self.mass).mid()) / 64 or float(self.mass.mid()) * 2.0**-20
-        search = self._search(shift, epsilon, budget)
+        search, budget = self._search(shift, epsilon, budget)
         while True:
             bound, low, high = self._bound(search, budget)
             if high - low <= ball(tightness) * high or high <= floor:

@@ -23,6 +23,7 @@ _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(20)
 def gaussian_sigma(epsilon: Fraction, delta: Fraction) -> float:
     """The least σ for which N(0, σ²) is (ε, δ)-DP at Δ = 1, to a few units in the last place; inf beyond the floats.
 
+    Above 1e300 intermediate results are subnormal, and about 13 digits are left.
     0 < δ < 1, any ε ≥ 0. Raises InputError else.
     """
     eps, log_delta = _floats(epsilon, delta)
