@@ -185,19 +185,24 @@ def calibrate(console: Console, limits: Clock, destination: Goal, family: str, *
         claim = _claim(given["kind"], given["epsilon"], given["delta"], given["eta"])
     goal = destination()
     from audit.scales import calibrate as find_scale
+    from audit.verdict import Expired
     from certificates import present
 
-    with _as_options(), console.progress("calibrating") as progress:
-        found = find_scale(
-            family,
-            claim,
-            sensitivity=sensitivity,
-            **counts,
-            loss=given["loss"],
-            decimals=given["decimals"],
-            limits=limits(),
-            progress=progress,
-        )
+    try:
+        with _as_options(), console.progress("calibrating") as progress:
+            found = find_scale(
+                family,
+                claim,
+                sensitivity=sensitivity,
+                **counts,
+                loss=given["loss"],
+                decimals=given["decimals"],
+                limits=limits(),
+                progress=progress,
+            )
+    except Expired:
+        console.result(*present.expired(claim))
+        return EXIT_CODES[Verdict.INCONCLUSIVE]
     if goal is not None:
         evidence = {name: getattr(found, name) for name in ("refuted_below", "refutation", "float_sigma", "note")}
         goal.write(found.statement, found.decision, found.losses, **evidence)

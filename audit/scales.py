@@ -85,7 +85,8 @@ def calibrate(
     """The smallest scale of the lattice (doubles, or decimals of that many places) for which the claim is verified.
 
     ``K`` is for ``multi-gaussian``; ``candidates`` instead lets the K of least loss be chosen among them. Raises
-    InputError for a family without a scale, a claim that is not one about it, and (ε, δ) that no scale serves.
+    InputError for a family without a scale, a claim that is not one about it, and (ε, δ) that no scale serves; Expired
+    where the time is over before the floats have proposed a scale.
     """
     limits = limits or Limits()
     lattice = make_lattice(decimals)
@@ -138,7 +139,7 @@ def calibrate_member(
 ) -> Calibration:
     """As calibrate, for one member of a family; its scale is not looked at."""
     Statement(member, claim)
-    proposal = float_sigma(member, claim)
+    proposal = float_sigma(member, claim, limits.check)
     start = _polish(member, claim, Fraction(proposal), limits)
     search = _LatticeSearch(member, claim, lattice, limits)
     found = search.run(lattice.rank_at_least(start))
@@ -318,7 +319,7 @@ def _choose(
     """
     trials = []
     for number, member in enumerate(members):
-        sigma = float_sigma(member, claim)
+        sigma = float_sigma(member, claim, limits.check)
         form = member.with_sigma(Fraction(sigma)).form
         value = float(form.mean_absolute() if loss == "l1" else form.mean_square())
         trials.append((value, member, sigma))

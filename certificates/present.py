@@ -19,7 +19,7 @@ from certificates.issue import rounded
 from certificates.schema import CertificateRecord, Recorded, convert, read_recorded
 from certificates.trust import TrustStore
 from certificates.verify import Outcome
-from mechanisms.claims import Statement, read_statement
+from mechanisms.claims import Claim, Statement, read_statement
 from mechanisms.families import ScaledFamily
 from mechanisms.numbers import exact_text, nearest_float
 
@@ -83,6 +83,14 @@ def calibration_document(calibration: Calibration, certificate: str | None) -> d
             for trial in calibration.tried
         ],
     }
+
+
+def expired(claim: Claim) -> tuple[dict[str, Any], str]:
+    """What calibration says, as JSON and for people, where the time was over before a scale was proposed."""
+    reason = "the time limit ended the float calibration, before any proof; raise it"
+    missing = ("sigma", "sigma_decimal", "refuted_below", "float_sigma", "sup_delta", "worst_shift", "l1", "l2", "K")
+    document = {"verdict": Verdict.INCONCLUSIVE.value, "claim": claim.document(), "reason": reason}
+    return {**document, **dict.fromkeys(missing), "certificate": None}, f"inconclusive: {reason}"
 
 
 def outcome_document(path: str, outcome: Outcome) -> dict[str, Any]:

@@ -236,19 +236,20 @@ def quasi_gaussian_sigma_direct(epsilon: Fraction, delta: Fraction) -> float:
     return direct_sigma(template.with_sigma, epsilon, delta, upper)
 
 
-def float_sigma(template: ScaledFamily, claim: Claim) -> float:
+def float_sigma(template: ScaledFamily, claim: Claim, check: Callable[[], None] | None = None) -> float:
     """The least σ, in the unit of the query, for which the template meets the claim; its own σ does not matter.
 
-    Under theorem-3.2, D ≤ (1 − η) δ over all shifts. Raises InputError where no σ does, or none that is a float.
+    Under theorem-3.2, D ≤ (1 − η) δ over all shifts. ``check`` is called at every σ that is tried, and may raise to
+    end the search. Raises InputError where no σ does, or none that is a float.
     """
-    unit = _unit_sigma(template, claim)
+    unit = _unit_sigma(template, claim, check)
     sigma = nearest_float(Fraction(unit) * template.sensitivity) if math.isfinite(unit) else unit
     if not 0 < sigma < math.inf:
         raise InputError("sensitivity", nearest_float(template.sensitivity), "a scale within the range of floats")
     return sigma
 
 
-def _unit_sigma(template: ScaledFamily, claim: Claim) -> float:
+def _unit_sigma(template: ScaledFamily, claim: Claim, check: Callable[[], None] | None) -> float:
     epsilon, threshold = claim.epsilon, claim.threshold
     if threshold == 0:
         raise InputError("delta", "0", "a number greater than 0: no noise with Gaussian tails is pure DP")
@@ -262,4 +263,10 @@ def _unit_sigma(template: ScaledFamily, claim: Claim) -> float:
             upper = max(quasi_gaussian_sigma_theorem(epsilon, threshold))
     elif isinstance(template, (MultiGaussian, DeclaredMixture)):
         upper = gaussian_sigma(epsilon, threshold)
-    return direct_sigma(lambda sigma: template.with_sigma(sigma * template.sensitivity), epsilon, threshold, upper)
+
+    def member(sigma: Fraction) -> Mechanism:
+        if check is not None:
+            check()
+        return template.with_sigma(sigma * template.sensitivity)
+
+    return direct_sigma(member, epsilon, threshold, upper)
