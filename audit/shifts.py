@@ -211,6 +211,8 @@ class Search:
 
     def _focus(self, points: Points, rough: Roughness, pending: list[Box], focused: float) -> float:
         """Where the boxes left have drawn together, decide cells for all of them at once; the width last focused on."""
+        if max(box.level for box in pending) > 1000:  # beyond the range of floats
+            return focused
         start = min(math.ldexp(box.i, -box.level) for box in pending)
         stop = max(math.ldexp(box.i + 1, -box.level) for box in pending)
         if stop - start > focused / NARROWER or len(pending) < FEWEST:

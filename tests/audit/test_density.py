@@ -42,7 +42,15 @@ def test_stretches_cover_the_line_in_order_and_their_signs_are_right(name: str, 
 @pytest.mark.parametrize("name", ZOO)
 def test_probabilities_contain_the_truth(name: str) -> None:
     mechanism, density = ZOO[name]
-    intervals = [(None, None), (None, "-0.7"), ("-0.3", "0.2"), ("0.9", "1.6"), ("2.2", None), ("7", "9"), (None, "1.25")]
+    intervals = [
+        (None, None),
+        (None, "-0.7"),
+        ("-0.3", "0.2"),
+        ("0.9", "1.6"),
+        ("2.2", None),
+        ("7", "9"),
+        (None, "1.25"),
+    ]
     for precision in PRECISIONS:
         with bits(precision):
             ours = Density(mechanism.unit_form)

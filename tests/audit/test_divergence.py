@@ -23,7 +23,12 @@ SHIFTS = (Fraction(0), Fraction(1, 8), Fraction(1, 3), Fraction(7, 8), Fraction(
 
 
 def bound(
-    mechanism: Mechanism, shift: Fraction, epsilon: Fraction, budget: float, roots: Any = (), limits: Limits | None = None
+    mechanism: Mechanism,
+    shift: Fraction,
+    epsilon: Fraction,
+    budget: float,
+    roots: Any = (),
+    limits: Limits | None = None,
 ) -> tuple[PointBound, Any, Any]:
     """(the bound, lower, upper), the latter divided by the mass of f."""
     density = Density(mechanism.unit_form)
@@ -68,14 +73,16 @@ def test_two_precisions_overlap_and_floats_and_60_digits_agree(name: str) -> Non
     st.sampled_from(sorted(ZOO)),
     st.fractions(0, 1, max_denominator=500),
     st.fractions(0, 3, max_denominator=50),
-    st.lists(st.floats(allow_nan=True), max_size=6),
+    st.lists(st.floats(-50, 50) | st.sampled_from([float("nan"), float("inf"), 5e-324]), max_size=6),
     st.floats(-7, -1),
 )
-def test_no_proposal_makes_it_wrong(name: str, shift: Fraction, epsilon: Fraction, roots: list[float], log: float) -> None:
+def test_no_proposal_makes_it_wrong(
+    name: str, shift: Fraction, epsilon: Fraction, roots: list[float], log: float
+) -> None:
     mechanism, density = ZOO[name]
     true = density.divergence(shift, epsilon)
     with bits(128):
-        _, low, high = bound(mechanism, shift, epsilon, 10**log, [root for root in roots if not abs(root) > 1e300])
+        _, low, high = bound(mechanism, shift, epsilon, 10**log, roots, Limits(cells=3000))
     assert number(lower(low)) <= true * (1 + MPF(10) ** -30) + MPF(10) ** -40
     assert true * (1 - MPF(10) ** -30) <= number(upper(high))
 
@@ -130,4 +137,4 @@ def test_a_narrow_peak_between_two_sign_changes_is_not_missed() -> None:
 
 def test_the_watch_is_asked() -> None:
     with bits(128), pytest.raises(Expired):
-        bound(ZOO["camel"][0], Fraction(1, 3), Fraction(1, 2), 1e-30, limits=Limits(expired=lambda: True))
+        bound(ZOO["camel"][0], Fraction(1, 3), Fraction(1, 2), 0.0, limits=Limits(expired=lambda: True))

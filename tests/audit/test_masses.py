@@ -17,7 +17,9 @@ from tests.audit.support import FEW, PRECISIONS, bits, contains, point
 from tests.soundness.referee import CONTEXT, MPF, Piece, number
 
 SMALL = st.fractions(min_value=-6, max_value=6, max_denominator=50)
-ROWS = st.lists(st.tuples(st.fractions(Fraction(1, 100), 100, max_denominator=100), SMALL, SMALL), min_size=1, max_size=5)
+ROWS = st.lists(
+    st.tuples(st.fractions(Fraction(1, 100), 100, max_denominator=100), SMALL, SMALL), min_size=1, max_size=5
+)
 CURVES = st.fractions(min_value=Fraction(1, 20), max_value=200, max_denominator=20)
 ENDS = st.tuples(SMALL, st.fractions(min_value=Fraction(1, 10**6), max_value=9, max_denominator=10**6)).map(
     lambda pair: (pair[0], pair[0] + pair[1])
@@ -32,13 +34,16 @@ def both(c: Fraction, rows: list[Row]) -> tuple[LineSum, Piece]:
 
 @FEW
 @given(st.just(Fraction(0)) | CURVES, ROWS, ENDS, st.sampled_from(PRECISIONS))
-def test_a_mass_contains_the_integral(c: Fraction, rows: list[Row], ends: tuple[Fraction, Fraction], precision: int) -> None:
+def test_a_mass_contains_the_integral(
+    c: Fraction, rows: list[Row], ends: tuple[Fraction, Fraction], precision: int
+) -> None:
     sums, piece = both(c, rows)
     with bits(precision):
         found = mass(sums, (point(ends[0]), point(ends[1])))
     true = piece.mass(number(ends[0]), number(ends[1]))
     assert contains(found, true)
-    assert float(found.rad()) <= 2.0 ** (24 - precision) * float(true) + 1e-290
+    around = piece.mass(number(ends[0]) - 1, number(ends[1]) + 1)
+    assert float(found.rad()) <= 2.0 ** (30 - precision) * float(around) + 1e-290
 
 
 @FEW
@@ -94,7 +99,9 @@ def test_a_negligible_line_is_bounded_by_its_true_size(far: str, centre: str) ->
 
 
 def test_masses_that_are_moved_and_lifted() -> None:
-    sums, piece = both(Fraction(1, 2), [(Fraction(1), Fraction(0), Fraction(1)), (Fraction(2), Fraction(-1), Fraction(-3))])
+    sums, piece = both(
+        Fraction(1, 2), [(Fraction(1), Fraction(0), Fraction(1)), (Fraction(2), Fraction(-1), Fraction(-3))]
+    )
     with bits(128):
         moved = MovedMasses(Masses(sums), point(Fraction(3, 4)), arb(3).exp())
         for floor in (2.0, -1.0, -math.inf, -5.0):  # the tighter one is kept

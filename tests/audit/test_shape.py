@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 from fractions import Fraction
 
@@ -24,7 +25,7 @@ def test_which_densities_are_shown_to_be_log_concave(name: str) -> None:
 @pytest.mark.parametrize("name", sorted(LOG_CONCAVE))
 def test_their_divergence_rises_with_the_shift(name: str) -> None:
     values = [ZOO[name][1].divergence(Fraction(i, 12), "0.3") for i in range(13)]
-    assert all(a <= b * (1 + MPF(10) ** -40) + MPF(10) ** -40 for a, b in zip(values, values[1:], strict=False))
+    assert all(a <= b * (1 + MPF(10) ** -40) + MPF(10) ** -40 for a, b in itertools.pairwise(values))
 
 
 @pytest.mark.parametrize(
@@ -40,7 +41,9 @@ def test_their_divergence_rises_with_the_shift(name: str) -> None:
         ("c falls", [("0", "1", "1", [("0", "0")]), ("1", "inf", "0.4", [("-0.6", "0")])]),
     ],
 )
-def test_what_is_not_log_concave_is_not_called_so(what: str, pieces: list[tuple[str, str, str, list[tuple[str, str]]]]) -> None:
+def test_what_is_not_log_concave_is_not_called_so(
+    what: str, pieces: list[tuple[str, str, str, list[tuple[str, str]]]]
+) -> None:
     assert not is_log_concave(declared(*pieces, scale=1)[0].unit_form), what
 
 
@@ -52,7 +55,7 @@ def test_shifts_that_decide_for_steps() -> None:
     assert step_shifts(ZOO["gaussian"][0].unit_form) is None
     # D is linear between neighbours.
     density = ZOO["steps"][1]
-    for a, b in zip(found, found[1:], strict=False):
+    for a, b in itertools.pairwise(found):
         ends = density.divergence(a, "0.5"), density.divergence(b, "0.5")
         inside = density.divergence((2 * a + b) / 3, "0.5")
         assert abs(inside - (2 * ends[0] + ends[1]) / 3) < MPF(10) ** -40
@@ -95,8 +98,9 @@ def test_rough_points(name: str, c: Fraction | None, points: list[Fraction]) -> 
     found = Roughness.of(ZOO[name][0].unit_form)
     assert c is None or found.c == c
     expected = {Fraction(p) for p in points}
-    # Where nothing is rough the set must be exactly that; a point too many is only slow.
-    assert expected <= set(found.points) if name not in ("quasi-gaussian", "gaussian", "irregular") else not found.points
+    # A point too many is only slow, but where nothing is rough there must be none.
+    assert expected <= set(found.points)
+    assert found.points == () or name not in ("quasi-gaussian", "gaussian", "irregular")
 
 
 def test_a_kink_up_is_smooth_and_a_kink_down_is_rough() -> None:
@@ -111,8 +115,8 @@ def test_ranges_contain_all_values(name: str) -> None:
     mechanism, density = ZOO[name]
     with bits(128):
         for piece in mechanism.unit_form.whole_line:
-            start = Fraction(-3) if piece.start is None else piece.start
-            stop = max(start, Fraction(0)) + 2 if piece.stop is None else piece.stop
+            stop = max(piece.start or Fraction(0), Fraction(0)) + 2 if piece.stop is None else piece.stop
+            start = min(stop, Fraction(0)) - 2 if piece.start is None else piece.start
             for _ in range(4):
                 a = start + (stop - start) * Fraction(rng.randint(0, 9), 10)
                 b = min(stop, a + Fraction(1, rng.choice([1, 5, 100])))

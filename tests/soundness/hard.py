@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 from dataclasses import dataclass
 from fractions import Fraction
@@ -78,7 +79,7 @@ def laplace_sum(rng: random.Random) -> Case:
 def steps(rng: random.Random) -> Case:
     edges = ["0", *(str(Fraction(sum(rng.randint(2, 9) for _ in range(i + 1)), 10)) for i in range(rng.randint(2, 4)))]
     edges = sorted(set(edges), key=Fraction)
-    rows = [(a, b, "0", [(_text(rng, -3, 0), "0")]) for a, b in zip(edges, edges[1:], strict=False)]
+    rows = [(a, b, "0", [(_text(rng, -3, 0), "0")]) for a, b in itertools.pairwise(edges)]
     mechanism, density = support.declared(*rows, scale=0.5)
     return Case("steps", mechanism, density, _text(rng, 0.2, 2, 2))
 
@@ -90,7 +91,7 @@ def pieces(rng: random.Random) -> Case:
     for _ in range(count):
         edges.append(edges[-1] + Fraction(rng.randint(3, 20), 10))
     rows: list[Any] = []
-    for number, (a, b) in enumerate(zip(edges, edges[1:], strict=False)):
+    for number, (a, b) in enumerate(itertools.pairwise(edges)):
         c = rng.choice(["0", "0.5", "2", "1/7"])
         lines = [(_text(rng, -3, 0), _text(rng, -2, 2)) for _ in range(rng.randint(1, 3))]
         if number and number + 1 < count and rng.random() < 0.2:

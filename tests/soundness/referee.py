@@ -107,7 +107,7 @@ class Density:
         centres = [abs(b / (2 * p.c)) for p in self.pieces if p.c for _, _, b in p.terms]
         far = [abs(e) for e in self.edges] + centres
         self.reach = float(max(far, default=MPF(0))) + 12 * self.scale
-        """Beyond it, and beyond it plus 1, the sign of the integrand no longer changes."""
+        """Where the interesting part of the density ends."""
 
     def piece_at(self, x: Any) -> Piece:
         return next(p for p in self.pieces if p.stop is None or x < p.stop)
@@ -155,8 +155,10 @@ class Density:
             p, n = there.value(x + phi), factor * here.value(x)
             return CONTEXT.log(p / n) if abs(p - n) > NOISE * (p + n) else -NOISE
 
-        low = -MPF(self.reach) - 1 if start is None else start
-        high = MPF(self.reach) if stop is None else stop
+        # Beyond all centres the log-ratio of Gaussian tails has slope 2cφ; it may take that long to make up for ε.
+        reach = self.reach + (abs(CONTEXT.log(factor)) / (2 * there.c * phi) if there.c and phi else 0)
+        low = -MPF(reach) - 1 if start is None else start
+        high = MPF(reach) if stop is None else stop
         low, high = (min(low, high - 1) if start is None else low), (max(high, low + 1) if stop is None else high)
         count = min(max(16, int((high - low) / min(self.scale / 4, 1 / 24))), 4000)
         points = [low + (high - low) * i / count for i in range(count + 1)]

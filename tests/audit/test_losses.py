@@ -1,0 +1,59 @@
+"""Certified losses against 60-digit quadrature."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import pytest
+
+from audit.losses import enclose_losses
+from mechanisms.families import MultiGaussian, QuasiGaussian
+from tests.audit.support import ZOO
+from tests.soundness.referee import CONTEXT, MPF, Density, number
+
+
+def moment(density: Density, order: int) -> object:
+    """E|X|^order, by quadrature over each piece on x ≥ 0."""
+    total = MPF(0)
+    for piece in density.pieces:
+        start = MPF(0) if piece.start is None or piece.start < 0 else piece.start
+        if not piece.terms or (piece.stop is not None and piece.stop <= 0):
+            continue
+        stop = MPF(60) if piece.stop is None else piece.stop
+        points = [start + (stop - start) * (MPF(i) / 24) ** 2 for i in range(25)]
+        with CONTEXT.workdps(25):
+            total += CONTEXT.quad(lambda x, p=piece: x**order * p.value(x), points)
+    return 2 * total / density.mass
+
+
+@pytest.mark.parametrize("name", ["multi-gaussian", "quasi-gaussian", "flipped-huber", "camel", "flat-sum", "steps"])
+def test_losses_contain_the_moments(name: str) -> None:
+    mechanism, density = ZOO[name]
+    found = enclose_losses(mechanism)
+    for ends, order in ((found.l1, 1), (found.l2, 2)):
+        true = moment(density, order)
+        assert number(ends.lower) * (1 - MPF(10) ** -15) <= true <= number(ends.upper) * (1 + MPF(10) ** -15)
+        assert ends.upper - ends.lower < ends.upper * Fraction(1, 10**40)
+
+
+@pytest.mark.parametrize(("bits", "other"), [(96, 256), (192, 512)])
+def test_two_precisions_overlap(bits: int, other: int) -> None:
+    for mechanism, _ in ZOO.values():
+        rough, fine = enclose_losses(mechanism, bits), enclose_losses(mechanism, other)
+        for a, b in ((rough.l1, fine.l1), (rough.l2, fine.l2)):
+            assert a.lower <= b.upper and b.lower <= a.upper
+
+
+def test_losses_are_in_the_unit_of_the_query() -> None:
+    one = enclose_losses(QuasiGaussian(sensitivity=1, sigma="0.5", epsilon="2"))
+    four = enclose_losses(QuasiGaussian(sensitivity=4, sigma="2", epsilon="2"))
+    assert float(four.l1.upper) == pytest.approx(4 * float(one.l1.upper), rel=1e-14)
+    assert float(four.l2.upper) == pytest.approx(16 * float(one.l2.upper), rel=1e-14)
+
+
+def test_the_formulas_of_the_multi_gaussian() -> None:
+    """E X² = σ² + Δ² Σ w_k k²."""
+    found = enclose_losses(MultiGaussian(sensitivity=1, sigma="0.35", K=3, epsilon="1"))
+    weights = [CONTEXT.exp(-abs(k)) for k in range(-3, 4)]
+    square = number("0.35") ** 2 + sum(w * k * k for w, k in zip(weights, range(-3, 4), strict=True)) / sum(weights)
+    assert number(found.l2.lower) <= square <= number(found.l2.upper)

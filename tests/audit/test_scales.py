@@ -1,0 +1,141 @@
+"""Conservative scales: verified as they stand, with the next smaller one refuted."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import pytest
+
+from audit.decide import decide
+from audit.scales import Calibration, calibrate, make_lattice, searched_claim
+from audit.verdict import Expired, Limits, Verdict
+from mechanisms.claims import Claim, Direct, Statement, Theorem32, Theorem42
+from mechanisms.families import ScaledFamily
+from mechanisms.numbers import InputError, read_real
+
+
+def sigma(found: Calibration) -> Fraction:
+    assert isinstance(found.statement.mechanism, ScaledFamily)
+    return found.statement.mechanism.sigma
+
+
+def at(found: Calibration, scale: Fraction) -> Verdict:
+    mechanism = found.statement.mechanism
+    assert isinstance(mechanism, ScaledFamily)
+    return decide(Statement(mechanism.with_sigma(scale), found.statement.claim)).verdict
+
+
+SEEN: list[tuple[str, Claim, int | None, str]] = [
+    ("multi-gaussian", Direct(epsilon="1", delta="0.01"), 4, "0x1.567428b65f04ep-2"),
+    ("multi-gaussian", Direct(epsilon="3", delta="0.01"), 2, "0x1.0bccaf8e06b72p-2"),
+    ("multi-gaussian", Direct(epsilon="10", delta="5e-6"), 4, "0x1.7a483aa27ea8bp-3"),
+    ("quasi-gaussian", Theorem42(epsilon="2", delta="1e-5"), None, "0x1.ee8d97078e168p+0"),
+    ("quasi-gaussian", Theorem42(epsilon="10", delta="0.25"), None, "0x1.7a5e3a52e877fp-3"),
+    ("gaussian", Direct(epsilon="1", delta="1e-6"), None, "0x1.0e61239070a9dp+2"),
+    ("gaussian", Direct(epsilon="0.1", delta="1e-5"), None, "0x1.ebfe390e7084ap+4"),
+    ("gaussian", Direct(epsilon="1", delta="1e-300"), None, "0x1.26ec8a28efb66p+5"),
+    ("gaussian", Direct(epsilon="710", delta="1e-6"), None, "0x1.ecb6504c77271p-6"),
+    ("gaussian", Direct(epsilon="0", delta="1e-6"), None, "0x1.859791f21869bp+18"),
+]
+
+
+@pytest.mark.parametrize(("family", "claim", "K", "expected"), SEEN)
+def test_scales_that_must_be_seen(family: str, claim: Claim, K: int | None, expected: str) -> None:
+    found = calibrate(family, claim, K=K)
+    value = float.fromhex(expected)
+    assert sigma(found) == Fraction(value)
+    assert found.decision.verdict is Verdict.VERIFIED and found.decision.verdict is at(found, sigma(found))
+    assert found.adjacent and found.refuted_below == Fraction(math.nextafter(value, 0))
+    assert found.refutation is not None and found.refutation.verdict is Verdict.REFUTED
+    assert at(found, found.refuted_below) is Verdict.REFUTED
+    assert found.float_sigma == pytest.approx(value, rel=1e-9)
+
+
+@pytest.mark.parametrize("sensitivity", ["2.5", "1/3"])
+def test_a_scale_of_another_sensitivity_is_the_smallest_double_again(sensitivity: str) -> None:
+    unit = Fraction(sensitivity)
+    for family, claim, K, expected in (SEEN[0], SEEN[5]):
+        found = calibrate(family, claim, K=K, sensitivity=unit)
+        assert found.adjacent and found.decision.verdict is Verdict.VERIFIED
+        assert float(sigma(found)) == pytest.approx(float.fromhex(expected) * float(unit), rel=3e-16)
+        assert found.refuted_below is not None and at(found, found.refuted_below) is Verdict.REFUTED
+
+
+def test_the_direct_scale_of_the_quasi_gaussian_is_smaller() -> None:
+    found = calibrate("quasi-gaussian", Direct(epsilon="10", delta="0.25"))
+    assert f"{float(sigma(found)):.8f}" == "0.14895731" and found.adjacent and "local" in found.note
+
+
+@pytest.mark.parametrize(("decimals", "expected"), [(2, "0.34"), (5, "0.33443"), (12, None)])
+def test_decimals_are_rounded_up(decimals: int, expected: str | None) -> None:
+    found = calibrate("multi-gaussian", SEEN[0][1], K=4, decimals=decimals)
+    smallest = float.fromhex(SEEN[0][3])
+    assert found.adjacent and found.decision.verdict is Verdict.VERIFIED
+    assert smallest <= sigma(found) < smallest + 10.0**-decimals
+    assert expected is None or sigma(found) == Fraction(float(expected))
+    assert found.refuted_below is not None
+    assert float(sigma(found) - found.refuted_below) == pytest.approx(10.0**-decimals, rel=1e-3)
+
+
+@pytest.mark.parametrize(("delta", "K"), [("0.01", 4), pytest.param("5e-7", 15, marks=pytest.mark.slow)])
+def test_the_scale_of_a_grid_claim_holds_on_the_grid_and_fails_a_millionth_below(delta: str, K: int) -> None:
+    claim = Theorem32(epsilon="1", delta=delta, eta="0.01")
+    found = calibrate("multi-gaussian", claim, K=K)
+    assert found.decision.verdict is Verdict.VERIFIED and found.statement.claim == claim
+    mechanism = found.statement.mechanism
+    assert isinstance(mechanism, ScaledFamily)
+    smaller = decide(Statement(mechanism.with_sigma(mechanism.sigma * (1 - Fraction(1, 10**6))), claim))
+    assert smaller.verdict is Verdict.REFUTED and smaller.witness is not None
+    assert smaller.witness.grid_index is not None and smaller.witness.grid_size is not None
+    assert smaller.witness.shift * smaller.witness.grid_size == smaller.witness.grid_index
+    assert searched_claim(claim) == Direct(epsilon="1", delta=claim.threshold)
+    assert searched_claim(SEEN[0][1]) is SEEN[0][1]
+
+
+def test_the_k_of_least_loss_is_chosen() -> None:
+    found = calibrate("multi-gaussian", Direct(epsilon="1", delta="0.01"), candidates=range(1, 5))
+    losses = {}
+    for k in range(1, 5):
+        one = calibrate("multi-gaussian", Direct(epsilon="1", delta="0.01"), K=k)
+        losses[k] = one.losses.l2.upper
+    best = min(losses, key=lambda k: losses[k])
+    assert getattr(found.statement.mechanism, "K", None) == best
+    assert [trial.K for trial in found.tried] == list(range(1, 5))
+    assert found.losses.l2.upper == losses[best]
+
+
+@pytest.mark.parametrize(
+    ("where", "arguments"),
+    [
+        ("delta", {"family": "gaussian", "claim": Direct(epsilon="1", delta="0")}),
+        ("family", {"family": "declared", "claim": Direct(epsilon="1", delta="0.1")}),
+        ("family", {"family": "no-such", "claim": Direct(epsilon="1", delta="0.1")}),
+        ("K", {"family": "multi-gaussian", "claim": Direct(epsilon="1", delta="0.1")}),
+        ("K", {"family": "gaussian", "claim": Direct(epsilon="1", delta="0.1"), "K": 2}),
+        ("K", {"family": "gaussian", "claim": Direct(epsilon="1", delta="0.1"), "candidates": [1]}),
+        ("K", {"family": "multi-gaussian", "claim": Direct(epsilon="1", delta="0.1"), "candidates": []}),
+        ("decimals", {"family": "gaussian", "claim": Direct(epsilon="1", delta="0.1"), "decimals": 16}),
+        ("claim.kind", {"family": "gaussian", "claim": Theorem42(epsilon="1", delta="0.1")}),
+    ],
+)
+def test_what_cannot_be_calibrated_is_refused(where: str, arguments: dict[str, object]) -> None:
+    with pytest.raises(InputError) as caught:
+        calibrate(**arguments)  # type: ignore[arg-type]
+    assert caught.value.where == where
+
+
+def test_limits_leave_it_inconclusive() -> None:
+    found = calibrate("multi-gaussian", Direct(epsilon="1", delta="0.01"), K=4, limits=Limits(boxes=1))
+    assert found.decision.verdict is Verdict.INCONCLUSIVE and not found.adjacent
+    assert found.refuted_below is None or at(found, found.refuted_below) is Verdict.REFUTED
+
+
+def test_a_calibration_has_a_time_limit() -> None:
+    with pytest.raises(Expired):
+        calibrate("multi-gaussian", Direct(epsilon="1", delta="0.01"), K=4, limits=Limits(expired=lambda: True))
+
+
+def test_lattices_by_their_names() -> None:
+    assert make_lattice(3).value(make_lattice(3).rank_at_least(read_real("0.1234", ""))) == Fraction(0.124)
+    assert make_lattice(None).name == "double"

@@ -1,0 +1,363 @@
+"""Would the tests notice? The kernel is broken on purpose, one fault at a time, and a check must then fail.
+
+Each check holds for the kernel as it is, and each is of the kind that the other tests make: a claim that is false must
+not be verified, an enclosure must contain the truth.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any
+
+import pytest
+from flint import arb
+
+import audit.exact
+import audit.frame
+import audit.shifts
+import audit.single
+import audit.theorems
+from audit.anchor import Anchor
+from audit.cells import StretchBalls
+from audit.decide import decide
+from audit.density import Density
+from audit.divergence import Cells, DivergenceAt
+from audit.exact import ball, enclosure, lower, upper
+from audit.masses import Masses
+from audit.shape import Roughness
+from audit.shifts import Box, Search
+from audit.single import Points
+from audit.theorems import _Extremum, grid_size, ratio_5a
+from audit.verdict import Limits, Verdict
+from mechanisms.claims import Direct, Statement, Theorem32, Theorem42
+from mechanisms.families import Declared, Gaussian, Mechanism, MultiGaussian, QuasiGaussian
+from mechanisms.lines import LineSum
+from tests.audit.support import ZOO, bits, contains, declared, mixture, multi_gaussian, point, statement
+from tests.soundness.referee import CONTEXT, MPF, number
+from tests.soundness.referee import Density as Referee
+
+Patch = pytest.MonkeyPatch
+ORIGINAL_OVER, ORIGINAL_TAIL, ORIGINAL_LOOK = Masses.over, Cells.add_tail, Search._look
+
+INTERIOR = multi_gaussian("0.33", 4, "1")
+COMB = declared(
+    ("0", "0.1", "0.1", [("0", "0")]),
+    ("0.1", "0.9", "0.1", [("-5", "0")]),
+    ("0.9", "1.1", "0.1", [("-0.2", "0")]),
+    ("1.1", "1.9", "0.1", [("-5", "0")]),
+    ("1.9", "2.1", "0.1", [("-0.2", "0")]),
+    scale=0.1,
+)
+"""Teeth one sensitivity apart: D is large between 0 and Δ and small at both."""
+WIDE = mixture("3", ("1", "0"), ("0.5", "1"))
+COARSE = multi_gaussian("0.25", 3, "2")
+
+
+def encloses(name_or_pair: Any, shift: str, epsilon: str, budget: float, cells: int = 200_000) -> bool:
+    """Whether the enclosure of D at one shift contains the referee's."""
+    mechanism, density = ZOO[name_or_pair] if isinstance(name_or_pair, str) else name_or_pair
+    true = density.divergence(shift, epsilon)
+    phi, level = Fraction(shift), Fraction(epsilon)
+    with bits(128):
+        ours = Density(mechanism.unit_form)
+        search = DivergenceAt(ours.stretches(phi, level), [], budget, ours.anchor(phi, level))
+        found = search.bound(budget, Limits(cells=cells))
+        low, high = found.lower / ours.mass, found.upper / ours.mass
+    return bool(
+        number(lower(low)) <= true * (1 + MPF(10) ** -30) and true * (1 - MPF(10) ** -30) <= number(upper(high))
+    )
+
+
+def not_verified(pair: tuple[Mechanism, Referee], epsilon: str, gap: str, boxes: bool = False) -> bool:
+    """Whether a threshold a little below the true sup D is not verified, by decide or a search without proposals."""
+    mechanism, density = pair
+    delta = Fraction(str(density.supremum(epsilon)[1])) * (1 - Fraction(gap))
+    if not boxes:
+        return decide(statement(mechanism, epsilon, delta)).verdict is not Verdict.VERIFIED
+    return search(mechanism, epsilon, delta, None).upper is None
+
+
+def search(mechanism: Mechanism, epsilon: str, delta: Fraction, grid: int | None) -> Any:
+    limits = Limits(boxes=500 if grid is None else 20_000)
+    form = mechanism.unit_form
+    return Search(form, Fraction(epsilon), delta, grid=grid, tightness=None, limits=limits, progress=None).run([])
+
+
+def exceeds_on_the_grid() -> bool:
+    """Of the tenths only φ = 7/10 exceeds the threshold."""
+    return bool(search(COARSE[0], "2", Fraction(1, 10), 10).exceeds)
+
+
+def anchored_bounds_hold() -> bool:
+    mechanism, density = INTERIOR
+    f, rng = density.pieces[0].value, random.Random(1)
+    with bits(128):
+        ours = Density(mechanism.unit_form)
+        anchor = ours.anchor(Fraction(9, 10), Fraction(1))
+        (balls,) = ours.stretches(Fraction(9, 10), Fraction(1))
+        assert anchor is not None
+        for _ in range(40):
+            a = Fraction(rng.randint(-4000, 4000), 1000)
+            left, right = balls.at(point(a)), balls.at(point(a + Fraction(1, 100)))
+            x = number(a + Fraction(1, 200))
+            ratio = CONTEXT.log(f(x + number("0.9")) / f(x)) - 1
+            below = anchor.lower_ratio(left, right)
+            if ratio > number(upper(anchor.upper_ratio(left, right))) or (below and ratio < number(lower(below))):
+                return False
+    return True
+
+
+def negligible_masses_are_inside() -> bool:
+    mechanism, density = WIDE
+    with bits(128):
+        form = mechanism.unit_form
+        found = Masses(form.whole_line[0].sum).over((point(Fraction(20)), None), -5.0)
+        mass = Density(form).mass
+        return contains(found / mass, density.probability(20, None))
+
+
+def narrow_frame_stays_narrow() -> bool:
+    """A frame of a few shifts is asked about another."""
+    mechanism, density = INTERIOR
+    with bits(128):
+        points = Points(mechanism.unit_form, Limits(), Fraction(1, 100))
+        points.measure(Fraction(1, 2), Fraction(1), Fraction(1, 10**6), ball(Fraction(1, 10**9)))
+        points.focus((Fraction(1, 2), Fraction(51, 100)), Fraction(1), Fraction(1, 1000))
+        _, low, high = points.measure(Fraction(9, 10), Fraction(1), Fraction(1, 10**6), ball(Fraction(1, 10**9)))
+    true = density.divergence("0.9", "1")
+    return bool(number(lower(low)) <= true <= number(upper(high)))
+
+
+def five_a_is_enclosed() -> bool:
+    mechanism = QuasiGaussian(sensitivity=1, sigma="0.15", epsilon="10")
+    with bits(128):
+        found = ratio_5a(mechanism, Theorem42(epsilon="10", delta="0.1"), Limits(cells=4))
+    c = 1 / (2 * number("0.15") ** 2)
+    logs = [
+        CONTEXT.log(CONTEXT.exp(10 - c * x * x) + CONTEXT.exp(-c * (x - 1) ** 2))
+        for x in (MPF(i) / 2000 for i in range(2001))
+    ]
+    return found is not None and bool(number(found.value.upper) >= max(logs) - min(logs))
+
+
+def grid_is_fine_enough() -> bool:
+    size = grid_size(Gaussian(sensitivity=1, sigma=1), Theorem32(epsilon="1", delta="0.1", eta="0.7"), Limits())
+    return size == 6  # 1/(√(2π) · 0.07) = 5.7
+
+
+def eta_counts() -> bool:
+    mechanism, density = INTERIOR
+    delta = Fraction(str(density.supremum("1")[1])) * Fraction(1005, 1000)
+    return decide(Statement(mechanism, Theorem32(epsilon="1", delta=delta, eta="0.01"))).verdict is not Verdict.VERIFIED
+
+
+def a_tenth_is_not_the_double() -> bool:
+    rows: Any = [{"from": "0", "to": "5", "c": "0", "lines": [["0", "0"]]}]
+    mechanism = Declared(sensitivity=1, declared_pieces=rows)  # D(1) = 1/10
+    return decide(statement(mechanism, "1", "0.0" + "9" * 30)).verdict is not Verdict.VERIFIED
+
+
+def sensitivity_counts() -> bool:
+    return decide(statement(Gaussian(sensitivity=2, sigma=5), "1", "1e-6")).verdict is not Verdict.VERIFIED
+
+
+def a_cover_with_a_hole_is_seen_through() -> bool:
+    """Floats propose the shifts above 7/8 only; the peak is at 0.75."""
+    return search(INTERIOR[0], "1", Fraction("0.013"), None).upper is None
+
+
+def ends_are_outside() -> bool:
+    with bits(64):
+        ends = enclosure(ball(Fraction(1, 3)))
+    return ends.lower <= Fraction(1, 3) <= ends.upper
+
+
+def answers_are_true() -> bool:
+    """What is_at_most concludes from D at a larger ε."""
+    mechanism, density = INTERIOR
+    with bits(128):
+        points = Points(mechanism.unit_form, Limits(), Fraction(1, 100))
+        points.measure(Fraction(1, 2), Fraction(2), Fraction(1, 10**6), ball(Fraction(1, 10**9)))
+        goal = Fraction(str(density.divergence("0.5", "1"))) * Fraction(9, 10)
+        return not points.is_at_most(Fraction(1, 2), Fraction(1), ball(goal))
+
+
+def set_attribute(target: Any, name: str, value: Any) -> Callable[[Patch], None]:
+    return lambda patch: patch.setattr(target, name, value)
+
+
+def drop_tail_charge(patch: Patch) -> None:
+    def add_tail(self: Cells, *arguments: Any) -> None:
+        ORIGINAL_TAIL(self, *arguments)
+        self.tail_charge = arb(0)
+
+    patch.setattr(Cells, "add_tail", add_tail)
+
+
+def drop_negligible(patch: Patch) -> None:
+    def over(self: Masses, interval: Any, floor: float = float("-inf")) -> arb:
+        exact, found = ORIGINAL_OVER(self, interval), ORIGINAL_OVER(self, interval, floor)
+        return found if found.rad() <= 2 * exact.rad() else arb(lower_arb(found))
+
+    patch.setattr(Masses, "over", over)
+
+
+def lower_arb(value: arb) -> arb:
+    return value.mid() - value.rad()
+
+
+def drop_u_charges(patch: Patch) -> None:
+    patch.setattr(Cells, "charges", lambda self: self.tail_charge)
+
+
+def flip_rounding(patch: Patch) -> None:
+    found = audit.exact._ends
+    patch.setattr(audit.exact, "_ends", lambda value: tuple(reversed(found(value))))
+
+
+def kappa_is_one(patch: Patch) -> None:
+    patch.setattr(Roughness, "lift", lambda self, width: Fraction(0))
+    patch.setattr(audit.shifts, "propose_cover", lambda *arguments: [(0, 0)])
+
+
+def skip_odd_grid_points(patch: Patch) -> None:
+    def look(self: Search, points: Points, shift: Fraction) -> bool:
+        if self.grid is not None and int(shift * self.grid) % 2:
+            return False
+        return ORIGINAL_LOOK(self, points, shift)
+
+    patch.setattr(Search, "_look", look)
+
+
+def skip_last_grid_point(patch: Patch) -> None:
+    found = Box.grid_points
+    patch.setattr(Box, "grid_points", lambda self, size: (found(self, size)[0], found(self, size)[1] - 1))
+
+
+def flip_score(patch: Patch) -> None:
+    def upper_ratio(self: Any, left: Any, right: Any) -> arb:
+        least_score = left.du + self._twice_c * (self._shift - arb(right.x) - 1)
+        bound = self._lift + self._distance * least_score
+        return bound + self._largest_share(self._positive, left, right).log1p() if self._positive else bound
+
+    patch.setattr(Anchor, "upper_ratio", upper_ratio)
+
+
+def last_of_equal_slopes(patch: Patch) -> None:
+    patch.setattr(LineSum, "by_slope", property(lambda self: {line.slope: line.terms for line in self.lines}))
+
+
+def conclude_from_a_larger_epsilon(patch: Patch) -> None:
+    found = Points.is_at_most
+
+    def is_at_most(self: Points, shift: Fraction, epsilon: Fraction, goal: arb) -> bool:
+        known = self._bounds.get(shift, {})
+        return any(bound.upper <= goal for bound in known.values()) or found(self, shift, epsilon, goal)
+
+    patch.setattr(Points, "is_at_most", is_at_most)
+
+
+def double_delta(patch: Patch) -> None:
+    patch.setattr(Direct, "threshold", property(lambda self: Fraction(float(self.delta))))
+
+
+def hole_in_the_cover(patch: Patch) -> None:
+    patch.setattr(audit.shifts, "propose_cover", lambda *arguments: [(7, 3)])
+
+
+def believe_the_cover(patch: Patch) -> None:
+    patch.setattr(audit.shifts, "is_cover", lambda boxes: True)
+
+
+def nothing(patch: Patch) -> None:
+    """No preparation."""
+
+
+MUTANTS: dict[str, tuple[Callable[[Patch], None], Callable[[Patch], None], Callable[[], bool]]] = {
+    # name: (set the stage, the fault, the check)
+    "tail charge dropped": (nothing, drop_tail_charge, lambda: encloses(WIDE, "0.3", "0.5", 1e3)),
+    "tails not looked at": (
+        nothing,
+        set_attribute(Cells, "add_tail", lambda *_: None),
+        lambda: encloses(WIDE, "0.3", "0.05", 1e-9),
+    ),
+    "tails taken as negative": (
+        nothing,
+        set_attribute(StretchBalls, "tail_sign", lambda *_: -1),
+        lambda: not_verified(ZOO["irregular"], "0.7", "1e-4"),
+    ),
+    "an undecided cell not charged": (nothing, drop_u_charges, lambda: encloses("irregular", "0.6", "0.5", 1e-9, 20)),
+    "undecided cells taken as negative": (
+        nothing,
+        set_attribute(StretchBalls, "upper_ratio", staticmethod(StretchBalls.lower_ratio)),
+        lambda: encloses("irregular", "0.6", "0.5", 1e-9),
+    ),
+    "rounding inwards": (nothing, flip_rounding, ends_are_outside),
+    "kappa taken as 1": (
+        set_attribute(audit.shifts, "propose_cover", lambda *_: [(0, 0)]),
+        kappa_is_one,
+        lambda: not_verified(INTERIOR, "1", "1e-6", boxes=True),
+    ),
+    "half of the grid points skipped": (nothing, skip_odd_grid_points, exceeds_on_the_grid),
+    "last grid point of a box skipped": (nothing, skip_last_grid_point, exceeds_on_the_grid),
+    "grid rounded down": (
+        nothing,
+        set_attribute(audit.theorems, "ceiling", lambda value: int(float(value))),
+        grid_is_fine_enough,
+    ),
+    "eta forgotten": (nothing, set_attribute(Theorem32, "threshold", property(lambda self: self.delta)), eta_counts),
+    "delta read as a double": (nothing, double_delta, a_tenth_is_not_the_double),
+    "sensitivity not scaled": (
+        nothing,
+        set_attribute(Mechanism, "unit_form", property(lambda self: self.form)),
+        sensitivity_counts,
+    ),
+    "score with the wrong sign": (nothing, flip_score, anchored_bounds_hold),
+    "negligible masses dropped": (nothing, drop_negligible, negligible_masses_are_inside),
+    "of equal slopes only the last": (
+        nothing,
+        last_of_equal_slopes,
+        lambda: encloses("repeated", "0.4", "2", 1e-9),
+    ),
+    "a frame used outside its shifts": (
+        nothing,
+        set_attribute(audit.frame.Frame, "covers", lambda *_: True),
+        narrow_frame_stays_narrow,
+    ),
+    "jumps not charged": (
+        nothing,
+        set_attribute(Roughness, "upper_charge", lambda *_: arb(0)),
+        lambda: not_verified(COMB, "1", "0.01", boxes=True),
+    ),
+    "every density log-concave": (
+        nothing,
+        set_attribute(audit.shifts, "is_log_concave", lambda form: True),
+        lambda: not_verified(INTERIOR, "1", "0.1", boxes=True),
+    ),
+    "extremum taken where it was met": (
+        nothing,
+        set_attribute(_Extremum, "bound", lambda self: self.attained),
+        five_a_is_enclosed,
+    ),
+    "a cover believed": (hole_in_the_cover, believe_the_cover, a_cover_with_a_hole_is_seen_through),
+    "D at a larger epsilon taken for D": (nothing, conclude_from_a_larger_epsilon, answers_are_true),
+}
+
+
+@pytest.mark.parametrize("name", MUTANTS)
+def test_the_fault_is_noticed(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    stage, fault, check = MUTANTS[name]
+    stage(monkeypatch)
+    assert check(), "the check does not hold for the kernel as it is"
+    fault(monkeypatch)
+    assert not check(), "the check does not notice the fault"
+
+
+def test_a_weaker_multi_gaussian_is_refuted_at_all() -> None:
+    """The plainest false claim of all."""
+    assert (
+        decide(statement(MultiGaussian(sensitivity=1, sigma="0.1", K=2, epsilon="1"), "1", "0.01")).verdict
+        is Verdict.REFUTED
+    )
