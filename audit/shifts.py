@@ -26,7 +26,7 @@ from mechanisms.form import Form
 
 START_BITS = 128
 NARROWER = 8
-FEWEST = 8
+FEWEST, MOST = 8, 512
 """Cells are decided for all boxes left at once when these span so much less than the last time, and are so many."""
 MOST_LIFT = 400
 """A box whose log κ is above this is halved without a look."""
@@ -167,6 +167,7 @@ class Search:
         if not pending:
             pending += self._first_boxes(rough)
         focused = 1.0
+        remaining = sum((box.width for box in pending), Fraction(0))
         while pending:
             self.limits.check()
             focused = self._focus(points, rough, pending, focused)
@@ -180,8 +181,9 @@ class Search:
             if settled:
                 pending.pop()
                 self.boxes += 1
+                remaining -= box.width
                 if self.progress is not None:
-                    self.progress(1 - float(sum(other.width for other in pending)))
+                    self.progress(1 - float(remaining))
                 continue
             if self.boxes + len(pending) > self.limits.boxes or box.level > self.limits.bits:
                 raise NeedBoxes(f"{self.boxes} boxes of shifts were not enough (working on {_span(box)})")
@@ -211,11 +213,11 @@ class Search:
 
     def _focus(self, points: Points, rough: Roughness, pending: list[Box], focused: float) -> float:
         """Where the boxes left have drawn together, decide cells for all of them at once; the width last focused on."""
-        if max(box.level for box in pending) > 1000:  # beyond the range of floats
+        if not FEWEST <= len(pending) <= MOST or max(box.level for box in pending) > 1000:  # that is beyond floats
             return focused
         start = min(math.ldexp(box.i, -box.level) for box in pending)
         stop = max(math.ldexp(box.i + 1, -box.level) for box in pending)
-        if stop - start > focused / NARROWER or len(pending) < FEWEST:
+        if stop - start > focused / NARROWER:
             return focused
         points.focus((Fraction(start), Fraction(stop)), self.epsilon, rough.lift(pending[-1].width))
         return stop - start
@@ -259,9 +261,9 @@ class Search:
         if rough.points:
             goal = goal - rough.upper_charge(points.form, box.width) / points.mass
         goal = goal * ball(-lift).exp()
-        if not goal > 0:
-            return False
-        return all(points.is_at_most(shift, self.epsilon - lift, goal) for shift in box.ends)
+        if goal > 0:
+            return all(points.is_at_most(shift, self.epsilon - lift, goal) for shift in box.ends)
+        return False
 
 
 def _span(box: Box) -> str:

@@ -18,7 +18,7 @@ from tests.soundness import referee
 from tests.soundness.referee import Density, number
 
 PRECISIONS = (96, 256)
-FEW = settings(max_examples=25, deadline=None)
+FEW = settings(max_examples=20, deadline=None)
 """For properties whose referee is slow."""
 
 

@@ -55,7 +55,7 @@ def test_scales_that_must_be_seen(family: str, claim: Claim, K: int | None, expe
 @pytest.mark.parametrize("sensitivity", ["2.5", "1/3"])
 def test_a_scale_of_another_sensitivity_is_the_smallest_double_again(sensitivity: str) -> None:
     unit = Fraction(sensitivity)
-    for family, claim, K, expected in (SEEN[0], SEEN[5]):
+    for family, claim, K, expected in (SEEN[1], SEEN[5]):
         found = calibrate(family, claim, K=K, sensitivity=unit)
         assert found.adjacent and found.decision.verdict is Verdict.VERIFIED
         assert float(sigma(found)) == pytest.approx(float.fromhex(expected) * float(unit), rel=3e-16)
@@ -94,14 +94,14 @@ def test_the_scale_of_a_grid_claim_holds_on_the_grid_and_fails_a_millionth_below
 
 
 def test_the_k_of_least_loss_is_chosen() -> None:
-    found = calibrate("multi-gaussian", Direct(epsilon="1", delta="0.01"), candidates=range(1, 5))
+    found = calibrate("multi-gaussian", Direct(epsilon="1", delta="0.01"), candidates=range(1, 4))
     losses = {}
-    for k in range(1, 5):
+    for k in range(1, 4):
         one = calibrate("multi-gaussian", Direct(epsilon="1", delta="0.01"), K=k)
         losses[k] = one.losses.l2.upper
     best = min(losses, key=lambda k: losses[k])
     assert getattr(found.statement.mechanism, "K", None) == best
-    assert [trial.K for trial in found.tried] == list(range(1, 5))
+    assert [trial.K for trial in found.tried] == list(range(1, 4))
     assert found.losses.l2.upper == losses[best]
 
 

@@ -38,7 +38,7 @@ def check(found: Case, gaps: tuple[int, ...]) -> None:
 @pytest.mark.parametrize("seed", range(2 * len(KINDS)))
 def test_random_claims(seed: int) -> None:
     found = case(seed)
-    check(found, {"pieces": (3,), "spliced": (3, 6), "laplace-sum": (3, 6)}.get(found.name, (3, 12)))
+    check(found, {"pieces": (3,), "spliced": (3, 6), "laplace-sum": (3, 6)}.get(found.name, (12,)))
 
 
 @pytest.mark.slow
