@@ -45,7 +45,7 @@ def test_the_enclosure_contains_the_truth(name: str, shift: Fraction) -> None:
     for epsilon in (Fraction(0), Fraction(1, 2), Fraction(2)):
         true = density.divergence(shift, epsilon)
         with bits(128):
-            for budget in (1e-1, 1e-4, 1e-11):
+            for budget in (1e-1, 1e-9):
                 _, low, high = bound(mechanism, shift, epsilon, budget)
                 assert number(lower(low)) <= true * (1 + MPF(10) ** -30) + MPF(10) ** -40
                 assert true * (1 - MPF(10) ** -30) <= number(upper(high))

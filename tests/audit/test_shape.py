@@ -68,7 +68,7 @@ def test_a_box_is_bounded_by_its_two_ends(name: str) -> None:
     rng = random.Random(name)
     form = mechanism.unit_form
     rough = Roughness.of(form)
-    for _ in range(8):
+    for _ in range(4):
         width = Fraction(1, 2 ** rng.randint(0, 7))
         start = width * rng.randint(0, int(1 / width) - 1)
         shift, epsilon = start + width * Fraction(rng.randint(1, 15), 16), Fraction(rng.randint(0, 20), 10)

@@ -72,9 +72,11 @@ def test_no_half_written_certificate_and_no_lost_key(
 
 @needs_posix
 def test_ctrl_c(program: Program, claim: ClaimFile) -> None:
+    # A run in the background of a shell inherits that interrupts are ignored: the handler is Python's own here.
+    handler = "import signal\nsignal.signal(signal.SIGINT, signal.default_int_handler)\n"
     wait = "import audit.decide, time\naudit.decide.decide = lambda *_: (print('ready', flush=True), time.sleep(60))"
     path = claim()
-    with program("certify", path, "-o", "cert.json", before=wait) as process:
+    with program("certify", path, "-o", "cert.json", before=handler + wait) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == b"ready\n"
         process.send_signal(signal.SIGINT)

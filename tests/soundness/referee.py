@@ -100,6 +100,7 @@ class Density:
     pieces: list[Piece]
     scale: float
     mass: Any = field(init=False)
+    _suprema: dict[Any, tuple[Any, Any]] = field(init=False, default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
         self.mass = CONTEXT.fsum(piece.mass(piece.start, piece.stop) for piece in self.pieces)
@@ -221,8 +222,13 @@ class Density:
         sums = [np.maximum(density[j : j + 2 * half] - base, 0).sum() for j in range(steps + 1)]
         return np.array(sums) / steps / float(self.mass)
 
-    def supremum(self, epsilon: Any, peaks: int = 2) -> tuple[Any, Any]:
+    def supremum(self, epsilon: Any) -> tuple[Any, Any]:
         """(φ, D(φ)) with the largest D over [0, 1] that was found; the shifts where edges meet are looked at too."""
+        if epsilon not in self._suprema:
+            self._suprema[epsilon] = self._supremum(epsilon)
+        return self._suprema[epsilon]
+
+    def _supremum(self, epsilon: Any, peaks: int = 2) -> tuple[Any, Any]:
         rough = self.scan(float(Fraction(epsilon)))
         last = len(rough) - 1
         high = 0.2 * rough.max()
