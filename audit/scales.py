@@ -251,7 +251,12 @@ class _LatticeSearch:
             else:
                 break
         if high is None:
-            return _Found(start, self._known.get(start), low, None)
+            reason = "no scale near the float proposal was verified within the limits; raise them, or give another K"
+            bits = max(decision.bits for decision in self._known.values())
+            nothing = Decision(verdict=Verdict.INCONCLUSIVE, reason=reason, bits=bits, boxes=0)
+            first = self._known[start]
+            nothing = first if first.verdict is Verdict.INCONCLUSIVE else nothing
+            return _Found(start, nothing, low if low is not None and low < start else None, None)
         return self._for_claim(high, low)
 
     def _bracket(self, start: int) -> tuple[int | None, int | None]:

@@ -18,6 +18,9 @@ from audit.points import ConvexLog
 from mechanisms.form import Form, Piece
 from mechanisms.lines import ZERO, LineSum
 
+MAX_STEP_EDGES = 200
+"""Of more edges there are too many meetings to look at one by one."""
+
 
 def is_log_concave(form: Form) -> bool:
     """Whether log f is shown to be concave on the line (True is proved; False means «not shown»).
@@ -56,7 +59,7 @@ def _is_continuous(left: Piece, right: Piece) -> bool:
 
 
 def step_shifts(form: Form) -> list[Fraction] | None:
-    """For a density made of steps, the shifts in [0, 1] that decide, in order; None for any other density.
+    """For a density of at most MAX_STEP_EDGES steps, the shifts in [0, 1] that decide, in order; else None.
 
     Between two neighbouring shifts at which edges of f(x+φ) and f(x) meet, the line is cut into segments on which
     both are constant and whose lengths are linear in φ: D is linear there, and largest at an end.
@@ -64,6 +67,8 @@ def step_shifts(form: Form) -> list[Fraction] | None:
     if any(piece.sum.c or any(line.slope for line in piece.sum.lines) for piece in form.pieces):
         return None
     edges = [piece.stop for piece in form.whole_line[:-1] if piece.stop is not None]
+    if len(edges) > MAX_STEP_EDGES:
+        return None
     meetings = {a - b for a in edges for b in edges if 0 < a - b < 1}
     return sorted(meetings | {ZERO, Fraction(1)})
 

@@ -30,6 +30,8 @@ FEWEST, MOST = 8, 512
 """Cells are decided for all boxes left at once when these span so much less than the last time, and are so many."""
 MOST_LIFT = 400
 """A box whose log κ is above this is halved without a look."""
+SMALL_GRID = 64
+"""A grid of so many points is decided point by point."""
 FEW = 2
 """Up to so many grid points in a box are decided one by one."""
 TIGHT_BOXES = 256
@@ -160,6 +162,8 @@ class Search:
             return not any(self._look(points, shift) for shift in single)
         if is_log_concave(self.form):
             return not self._look(points, Fraction(1))
+        if self.grid is not None and self.grid <= SMALL_GRID:
+            return not any(self._look(points, Fraction(i, self.grid)) for i in range(self.grid + 1))
         return self._cover(points, pending)
 
     def _cover(self, points: Points, pending: list[Box]) -> bool:

@@ -139,3 +139,16 @@ def test_a_calibration_has_a_time_limit() -> None:
 def test_lattices_by_their_names() -> None:
     assert make_lattice(3).value(make_lattice(3).rank_at_least(read_real("0.1234", ""))) == Fraction(0.124)
     assert make_lattice(None).name == "double"
+
+
+def test_a_scale_that_is_never_verified_is_inconclusive_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A proposal far too small: the search goes up by doublings of one step and ends long before it gets there."""
+    import audit.scales as scales
+
+    monkeypatch.setattr(scales, "float_sigma", lambda member, claim, check=None: 1.0)
+    monkeypatch.setattr(scales, "_polish", lambda member, claim, proposal, limits: proposal)
+    monkeypatch.setattr(scales, "MAX_STEPS", 5)
+    found = scales.calibrate("gaussian", Direct(epsilon="1", delta="1e-6"))
+    assert found.decision.verdict is Verdict.INCONCLUSIVE
+    assert "no scale near the float proposal" in found.decision.reason
+    assert not found.adjacent

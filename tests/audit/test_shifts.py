@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from audit.shifts import Box, Search, is_cover
 from audit.verdict import Limits
 from tests.audit.support import FEW, ZOO, multi_gaussian
-from tests.soundness.referee import number
+from tests.soundness.referee import CONTEXT, number
 
 
 def search(name: str, epsilon: str, threshold: Fraction, **options: object) -> Search:
@@ -85,3 +85,15 @@ def test_an_enclosure_is_tight_where_it_is_asked_to_be() -> None:
     assert found.peak is not None and found.upper is not None
     assert number(found.peak.lower) <= true <= number(found.upper)
     assert found.upper <= found.peak.lower * (1 + Fraction(1, 2**12))
+
+
+@pytest.mark.parametrize("size", [1, 3, 64, 65])
+def test_a_grid_of_few_points_and_one_of_more_are_decided_alike(size: int) -> None:
+    """A hair above the largest D on the grid verifies, a hair below refutes, whatever D is between the points."""
+    twin = multi_gaussian("0.35", 3, "1")[1]
+    largest = max(twin.divergence(f"{i}/{size}", "0.7") for i in range(size + 1))
+    for factor, exceeds in ((1 + Fraction(1, 10**6), False), (1 - Fraction(1, 10**6), True)):
+        threshold = Fraction(CONTEXT.nstr(largest, 40)) * factor
+        found = search("multi-gaussian", "0.7", threshold, grid=size).run([])
+        assert found.exceeds is exceeds
+        assert exceeds or found.upper is not None
