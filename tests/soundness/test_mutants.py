@@ -231,6 +231,11 @@ def skip_odd_grid_points(patch: Patch) -> None:
     patch.setattr(Search, "_look", look)
 
 
+def boxes_for_every_grid(patch: Patch) -> None:
+    """Also a small grid is covered by boxes, as a large one is."""
+    patch.setattr("audit.shifts.SMALL_GRID", 0)
+
+
 def skip_last_grid_point(patch: Patch) -> None:
     found = Box.grid_points
     patch.setattr(Box, "grid_points", lambda self, size: (found(self, size)[0], found(self, size)[1] - 1))
@@ -301,7 +306,7 @@ MUTANTS: dict[str, tuple[Callable[[Patch], None], Callable[[Patch], None], Calla
         lambda: not_verified(INTERIOR, "1", "1e-6", boxes=True),
     ),
     "half of the grid points skipped": (nothing, skip_odd_grid_points, exceeds_on_the_grid),
-    "last grid point of a box skipped": (nothing, skip_last_grid_point, exceeds_on_the_grid),
+    "last grid point of a box skipped": (boxes_for_every_grid, skip_last_grid_point, exceeds_on_the_grid),
     "grid rounded down": (
         nothing,
         set_attribute(audit.theorems, "ceiling", lambda value: int(float(value))),
