@@ -112,7 +112,7 @@ def _not_refuted(mechanism: Mechanism, claim: Claim, found: Supremum) -> Decisio
     if found.peak is not None:
         sup = Enclosure(found.peak.lower, Fraction(1) if found.upper is None else found.upper)
     proved = found.upper is not None and found.upper <= claim.threshold
-    where = "grid of Theorem 3.2" if isinstance(claim, Theorem32) else "shifts"
+    where = "points of the grid of Theorem 3.2" if isinstance(claim, Theorem32) else "shifts"
     return Decision(
         verdict=Verdict.VERIFIED if proved else Verdict.INCONCLUSIVE,
         reason=f"D is at most the threshold over all {where}" if proved else found.stopped,

@@ -30,6 +30,9 @@ from audit.masses import Interval
 from audit.verdict import Limits
 
 NARROW = fmpq(1, 4096)
+"""Cuts of narrower cells are those round sign changes, which move with the shift: they are not handed on."""
+MOST_CUTS = 800
+"""Of more cuts handed on, only the new ones are kept."""
 NEGLIGIBLE = 12.0
 """A line's mass below e^−NEGLIGIBLE of the budget is bounded instead of evaluated."""
 
@@ -261,4 +264,4 @@ class DivergenceAt:
         """Where cells were split, in order, but for the narrow ones round sign changes: good cuts for a shift
         nearby."""
         new = sorted(self._cells.splits)
-        return new if len(self._inherited) > 800 else sorted([*self._inherited, *new])
+        return new if len(self._inherited) > MOST_CUTS else sorted([*self._inherited, *new])

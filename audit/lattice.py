@@ -11,6 +11,7 @@ from audit.exact import double_at, double_rank, float_upper
 from mechanisms.numbers import InputError
 
 MAX_DECIMALS = 15
+"""More places than a double near 1 tells apart."""
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ import flint
 
 from audit.decide import decide, decide_from, propose_shifts
 from audit.exact import ball, lower
-from audit.lattice import Decimals, Doubles, Lattice
+from audit.lattice import MAX_DECIMALS, Decimals, Doubles, Lattice
 from audit.losses import Losses, enclose_losses
 from audit.single import NeedBits, NeedBoxes, Points
 from audit.verdict import Decision, Enclosure, Expired, Limits, Verdict
@@ -104,8 +104,8 @@ def make_lattice(decimals: int | None) -> Lattice:
     """All doubles, or all decimals of that many places."""
     if decimals is None:
         return Doubles()
-    if not 0 <= decimals <= 15:
-        raise InputError("decimals", str(decimals), "a whole number from 0 to 15")
+    if not 0 <= decimals <= MAX_DECIMALS:
+        raise InputError("decimals", str(decimals), f"a whole number from 0 to {MAX_DECIMALS}")
     return Decimals(decimals)
 
 

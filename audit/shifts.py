@@ -157,11 +157,10 @@ class Search:
             if self._look(points, todo[-1]):
                 return False
             todo.pop()
-        single = [Fraction(1)] if is_log_concave(self.form) else step_shifts(self.form)
-        if single is not None and self.grid is None:
-            return not any(self._look(points, shift) for shift in single)
         if is_log_concave(self.form):
             return not self._look(points, Fraction(1))
+        if self.grid is None and (shifts := step_shifts(self.form)) is not None:
+            return not any(self._look(points, shift) for shift in shifts)
         if self.grid is not None and self.grid <= SMALL_GRID:
             return not any(self._look(points, Fraction(i, self.grid)) for i in range(self.grid + 1))
         return self._cover(points, pending)

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from mechanisms.arithmetic import FLOAT, Arithmetic, Array
-from mechanisms.lines import ZERO, Line, LineSum, evaluate
+from mechanisms.lines import ZERO, LineSum, evaluate
 from mechanisms.numbers import InputError
 
 
@@ -176,8 +176,3 @@ def _may_meet(piece: Piece, x: Any, arithmetic: Arithmetic) -> bool:
     if piece.start is not None and x < arithmetic.number(piece.start):
         return False
     return not (piece.stop is not None and x >= arithmetic.number(piece.stop))
-
-
-def single_line(weight: Fraction, intercept: Fraction, slope: Fraction, c: Fraction = ZERO) -> LineSum:
-    """w e^(a + b x − c x²)."""
-    return LineSum(c, (Line.of(weight, intercept, slope),))
