@@ -8,6 +8,7 @@ no longer tells that.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -35,9 +36,17 @@ class Peak:
 
 
 def propose_cover(
-    form: Form, epsilon: Fraction, goal: float, c: Fraction, most: int, worst: float | None
+    form: Form,
+    epsilon: Fraction,
+    goal: float,
+    c: Fraction,
+    most: int,
+    worst: float | None,
+    start: Sequence[tuple[int, int]] = ((0, 0),),
 ) -> list[tuple[int, int]]:
-    """(i, level) of boxes [i, i+1]/2^level that cover [0, 1], each with κ max(D_{α/κ}) ≤ goal at its ends by floats.
+    """(i, level) of boxes [i, i+1]/2^level, each with κ max(D_{α/κ}) ≤ goal at its ends by floats.
+
+    They cover the boxes ``start``, which are of one level; without these, [0, 1].
 
     Boxes too narrow for floats to tell, or left over when there are about ``most`` boxes, are among them as they are.
     ``worst`` is the shift of the highest peak, where that is known.
@@ -45,8 +54,8 @@ def propose_cover(
     curve = Curve(form, epsilon)
     peak = None if worst is None or not 0 < worst < 1 else _peak(curve, worst, float(c))
     accepted: list[tuple[int, int]] = []
-    waiting = np.array([0])
-    for level in range(200):
+    waiting = np.array([i for i, _ in start])
+    for level in range(start[0][1], 200):
         width = 2.0**-level
         lift = float(c) * width * width / 4
         last = lift < LEAST_LIFT if peak is None else lift * peak.cost < LEAST_GAIN * goal

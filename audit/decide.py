@@ -21,12 +21,10 @@ from mechanisms.divergence import local_maxima
 from mechanisms.families import Mechanism, QuasiGaussian, ScaledFamily
 from mechanisms.form import Form
 
-TIGHTNESS = Fraction(1, 2**14)
+TIGHTNESS = Fraction(1, 2**6)
 """Relative width of the enclosure of sup D that a decision carries, where nothing but the threshold stops it."""
 LOOSE = Fraction(1, 2**10)
 """The same where the claim is refuted: the lower end proves that, the upper end informs."""
-SHIFT_STEP = Fraction(1, 2**40)
-"""Proposed shifts are rounded to this: D is flat to second order at an interior worst shift."""
 
 
 def decide(
@@ -65,34 +63,26 @@ def decide_from(
             reason = f"{limits.bits} bits do not tell the size of the grid; raise the limit on bits"
             return Decision(verdict=Verdict.INCONCLUSIVE, reason=reason, bits=limits.bits, boxes=0)
     form = mechanism.unit_form
-    proposals = propose_shifts(form, claim.epsilon, grid, seeds)
     search = Search(
         form,
         claim.epsilon,
         claim.threshold,
         grid=grid,
         tightness=TIGHTNESS,
-        floor=claim.threshold / 2**10,
+        floor=claim.threshold / 2**4,
         limits=limits,
         progress=progress,
     )
-    found = search.run(proposals)
+    found = search.run(lambda: propose_shifts(form, claim.epsilon), seeds)
     if found.exceeds:
         top = _enclose_fully(form, claim, grid, limits, found) if enclose_refuted else Fraction(1)
         return _refuted(mechanism, claim, found, grid, limits, top)
     return _not_refuted(mechanism, claim, found)
 
 
-def propose_shifts(form: Form, epsilon: Fraction, grid: int | None, seeds: Sequence[Fraction]) -> list[Fraction]:
+def propose_shifts(form: Form, epsilon: Fraction) -> list[Fraction]:
     """Shifts in units of Δ to look at, the most promising last; floats propose, so these prove nothing."""
-    floats = [Fraction(shift) for shift, _ in reversed(local_maxima(form, epsilon)[:4])]
-    near = {Fraction(1): None}
-    for shift in [*floats, *seeds]:
-        step = SHIFT_STEP if grid is None else Fraction(1, grid)
-        rounded = min(max(round(shift / step) * step, Fraction(0)), Fraction(1))
-        near.pop(rounded, None)
-        near[rounded] = None
-    return list(near)
+    return [Fraction(1), *(Fraction(shift) for shift, _ in reversed(local_maxima(form, epsilon)[:4]))]
 
 
 def _enclose_fully(form: Form, claim: Claim, grid: int | None, limits: Limits, found: Supremum) -> Fraction:
@@ -103,7 +93,7 @@ def _enclose_fully(form: Form, claim: Claim, grid: int | None, limits: Limits, f
     search = Search(
         form, claim.epsilon, Fraction(1), grid=grid, tightness=LOOSE, floor=floor, limits=few, progress=None
     )
-    everything = search.run([found.peak.shift])
+    everything = search.run(lambda: [], [found.peak.shift])
     return Fraction(1) if everything.upper is None else everything.upper
 
 

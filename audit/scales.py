@@ -184,7 +184,7 @@ def _polish(member: ScaledFamily, claim: Claim, proposal: Fraction, limits: Limi
     """
     if isinstance(claim, Theorem42):
         return proposal
-    seeds = propose_shifts(member.with_sigma(proposal).unit_form, claim.epsilon, None, ())
+    seeds = propose_shifts(member.with_sigma(proposal).unit_form, claim.epsilon)
     sigma, shift = proposal, seeds[-1]
 
     def log_excess(at: Fraction) -> Fraction:

@@ -21,10 +21,14 @@ from audit.exact import ball, lower, upper
 from audit.masses import Interval
 from audit.shape import Roughness, is_log_concave, step_shifts
 from audit.single import NeedBits, NeedBoxes, Points
+from audit.sweep import Sweep
 from audit.verdict import Expired, Limits
 from mechanisms.form import Form
+from mechanisms.lines import ZERO
 
 START_BITS = 128
+SHIFT_STEP = Fraction(1, 2**40)
+"""Proposed shifts are rounded to this: D is flat to second order at an interior worst shift."""
 NARROWER = 8
 FEWEST, MOST = 8, 512
 """Cells are decided for all boxes left at once when these span so much less than the last time, and are so many."""
@@ -34,7 +38,7 @@ SMALL_GRID = 64
 """A grid of so many points is decided point by point."""
 FEW = 2
 """Up to so many grid points in a box are decided one by one."""
-TIGHT_BOXES = 256
+TIGHT_BOXES = 64
 """How many boxes may be spent on a bound of sup D below the threshold before only the threshold is proved."""
 
 
@@ -121,18 +125,22 @@ class Search:
         self.boxes = 0
         self.peak: Peak | None = None
         self._aimed = False
+        self._sweep: Sweep | None = None
+        self._todo: list[Fraction] | None = None
         self.goal = threshold
         """What is being proved: at most the threshold, less where the peaks seen so far allow a tighter bound."""
 
-    def run(self, proposals: Sequence[Fraction]) -> Supremum:
-        """Decide sup D ≤ threshold, looking first at the proposed shifts."""
+    def run(self, propose: Callable[[], Sequence[Fraction]], seeds: Sequence[Fraction] = ()) -> Supremum:
+        """Decide sup D ≤ threshold, looking first at the shifts ``seeds`` and at those where floats see peaks.
+
+        ``propose`` finds these, the highest last, where no table serves.
+        """
         pending: list[Box] = []
-        todo = list(proposals)
         stopped = ""
         while True:
             try:
                 with flint.ctx.workprec(self.bits):
-                    done = self._attempt(todo, pending)
+                    done = self._attempt(propose, seeds, pending)
                 break
             except NeedBits:
                 if 2 * self.bits > self.limits.bits:
@@ -150,23 +158,50 @@ class Search:
         exceeds = self.peak is not None and self.peak.lower > self.threshold
         return Supremum(self.peak, self.goal if done else None, exceeds, self.bits, self.boxes, stopped)
 
-    def _attempt(self, todo: list[Fraction], pending: list[Box]) -> bool:
+    def _attempt(
+        self, propose: Callable[[], Sequence[Fraction]], seeds: Sequence[Fraction], pending: list[Box]
+    ) -> bool:
         """Work off the lists at the precision in force; True when every shift is bounded by the goal."""
         points = Points(self.form, self.limits, self.threshold)
-        while todo:
-            if self._look(points, todo[-1]):
-                return False
-            todo.pop()
         if is_log_concave(self.form):
             return not self._look(points, Fraction(1))
         if self.grid is None and (shifts := step_shifts(self.form)) is not None:
             return not any(self._look(points, shift) for shift in shifts)
         if self.grid is not None and self.grid <= SMALL_GRID:
             return not any(self._look(points, Fraction(i, self.grid)) for i in range(self.grid + 1))
-        return self._cover(points, pending)
-
-    def _cover(self, points: Points, pending: list[Box]) -> bool:
         rough = Roughness.of(self.form)
+        if self._todo is None:
+            self._todo = self._plan(rough, propose, seeds)
+        while self._todo:
+            if self._look(points, self._todo[-1]):
+                return False
+            self._todo.pop()
+        if self._sweep is not None and not pending:
+            if self._sweep.waiting:
+                self.goal, self.tightness = self.threshold, None
+            elif self.goal == self.threshold or self._sweep.run(self.goal):
+                self._report(Fraction(0))
+                return True
+            self.boxes = len(self._sweep.settled)
+        return self._cover(points, rough, pending)
+
+    def _plan(
+        self, rough: Roughness, propose: Callable[[], Sequence[Fraction]], seeds: Sequence[Fraction]
+    ) -> list[Fraction]:
+        """The shifts to look at, the most promising last; what a table decides is decided first."""
+        if not rough.points and self.threshold > 0:
+            self._sweep = Sweep.of(self.form, self.epsilon, rough.c, self.threshold, self.limits)
+        if self._sweep is None:
+            peaks = propose()
+        elif self._sweep.run(self.threshold):
+            peaks, seeds = self._sweep.peaks(polish=False)[-1:], ()
+        else:
+            peaks = [Fraction(1), *self._sweep.peaks(polish=True)]
+        step = SHIFT_STEP if self.grid is None else Fraction(1, self.grid)
+        rounded = [min(max(round(shift / step) * step, ZERO), Fraction(1)) for shift in [*peaks, *seeds]]
+        return list(dict.fromkeys(reversed(rounded)))[::-1]
+
+    def _cover(self, points: Points, rough: Roughness, pending: list[Box]) -> bool:
         if not pending:
             pending += self._first_boxes(rough)
         focused = 1.0
@@ -185,8 +220,7 @@ class Search:
                 pending.pop()
                 self.boxes += 1
                 remaining -= box.width
-                if self.progress is not None:
-                    self.progress(1 - float(remaining))
+                self._report(remaining)
                 continue
             if self.boxes + len(pending) > self.limits.boxes or box.level > self.limits.bits:
                 raise NeedBoxes(f"{self.boxes} boxes of shifts were not enough (working on {_span(box)})")
@@ -198,6 +232,10 @@ class Search:
             pending[-1:] = [right, left]
         return True
 
+    def _report(self, remaining: Fraction) -> None:
+        if self.progress is not None:
+            self.progress(1 - float(remaining))
+
     def _first_boxes(self, rough: Roughness) -> list[Box]:
         """A cover to start from, in the order of work, from the last: the wider of two neighbours first, whose bound
         at the common end serves both; and what lies beyond the worst shift before what surrounds it."""
@@ -205,11 +243,12 @@ class Search:
             return [Box(0, 0)]
         most = min(self.limits.boxes, 4096)
         worst = None if self.peak is None else float(self.peak.shift)
-        found = propose_cover(self.form, self.epsilon, float(self.goal), rough.c, most, worst)
+        settled, waiting = ([], [(0, 0)]) if self._sweep is None else (self._sweep.settled, self._sweep.waiting)
+        found = propose_cover(self.form, self.epsilon, float(self.goal), rough.c, most, worst, waiting)
         if len(found) > self.limits.boxes:
             raise NeedBoxes(f"more than {self.limits.boxes} boxes of shifts would be needed")
-        if not is_cover(found):  # floats made it
-            return [Box(0, 0)]
+        if not is_cover([*settled, *found]):  # floats made it
+            return [Box(*box) for box in waiting]
         middle = Fraction(1) if worst is None else (1 + Fraction(worst)) / 2
         boxes = [Box(i, level) for i, level in found]
         return sorted(boxes, key=lambda box: (box.ends[0] >= middle, -box.level))

@@ -60,7 +60,7 @@ def test_a_box_and_its_grid_points() -> None:
 @pytest.mark.parametrize("name", ["multi-gaussian", "camel", "two-rates", "steps", "laplace"])
 def test_a_search_decides(name: str, factor: str) -> None:
     shift, true = ZOO[name][1].supremum("0.7")
-    found = search(name, "0.7", Fraction(str(true)) * Fraction(factor)).run([])
+    found = search(name, "0.7", Fraction(str(true)) * Fraction(factor)).run(lambda: [])
     assert found.exceeds == (factor < "1") and (found.upper is not None) == (factor > "1")
     if found.exceeds:
         assert found.peak is not None and abs(number(found.peak.shift) - shift) < 0.1
@@ -69,11 +69,11 @@ def test_a_search_decides(name: str, factor: str) -> None:
 def test_a_search_says_what_ended_it() -> None:
     _, true = multi_gaussian("0.35", 3, "1")[1].supremum("0.7")
     near = Fraction(str(true)) * (1 + Fraction(1, 10**9))
-    boxes = search("multi-gaussian", "0.7", near, limits=Limits(boxes=3)).run([])
-    cells = search("multi-gaussian", "0.7", near, limits=Limits(cells=3)).run([])
+    boxes = search("multi-gaussian", "0.7", near, limits=Limits(boxes=3)).run(lambda: [])
+    cells = search("multi-gaussian", "0.7", near, limits=Limits(cells=3)).run(lambda: [])
     nearer = Fraction(str(true)) * (1 + Fraction(1, 10**44))
-    bits_ = search("multi-gaussian", "0.7", nearer, limits=Limits(bits=128)).run([])
-    time = search("multi-gaussian", "0.7", near, limits=Limits(expired=lambda: True)).run([])
+    bits_ = search("multi-gaussian", "0.7", nearer, limits=Limits(bits=128)).run(lambda: [])
+    time = search("multi-gaussian", "0.7", near, limits=Limits(expired=lambda: True)).run(lambda: [])
     for found, word in ((boxes, "boxes"), (cells, "cells"), (bits_, "bits"), (time, "time")):
         assert found.upper is None and not found.exceeds and word in found.stopped
 
@@ -81,7 +81,7 @@ def test_a_search_says_what_ended_it() -> None:
 def test_an_enclosure_is_tight_where_it_is_asked_to_be() -> None:
     _, true = ZOO["irregular"][1].supremum("0.7")
     tight = search("irregular", "0.7", Fraction(1, 2), tightness=Fraction(1, 2**14), floor=Fraction(1, 1000))
-    found = tight.run([Fraction(1)])
+    found = tight.run(lambda: [Fraction(1)])
     assert found.peak is not None and found.upper is not None
     assert number(found.peak.lower) <= true <= number(found.upper)
     assert found.upper <= found.peak.lower * (1 + Fraction(1, 2**12))
@@ -94,6 +94,6 @@ def test_a_grid_of_few_points_and_one_of_more_are_decided_alike(size: int) -> No
     largest = max(twin.divergence(f"{i}/{size}", "0.7") for i in range(size + 1))
     for factor, exceeds in ((1 + Fraction(1, 10**6), False), (1 - Fraction(1, 10**6), True)):
         threshold = Fraction(CONTEXT.nstr(largest, 40)) * factor
-        found = search("multi-gaussian", "0.7", threshold, grid=size).run([])
+        found = search("multi-gaussian", "0.7", threshold, grid=size).run(lambda: [])
         assert found.exceeds is exceeds
         assert exceeds or found.upper is not None

@@ -18,6 +18,7 @@ import audit.exact
 import audit.frame
 import audit.shifts
 import audit.single
+import audit.sweep
 import audit.theorems
 from audit.anchor import Anchor
 from audit.cells import StretchBalls
@@ -29,6 +30,8 @@ from audit.masses import Masses
 from audit.shape import Roughness
 from audit.shifts import Box, Search
 from audit.single import Points
+from audit.sweep import Sweep
+from audit.table import Alpha, Table, propose_table
 from audit.theorems import _Extremum, grid_size, ratio_5a
 from audit.verdict import Limits, Verdict
 from mechanisms.claims import Direct, Statement, Theorem32, Theorem42
@@ -40,6 +43,7 @@ from tests.soundness.referee import Density as Referee
 
 Patch = pytest.MonkeyPatch
 ORIGINAL_OVER, ORIGINAL_TAIL, ORIGINAL_LOOK = Masses.over, Cells.add_tail, Search._look
+ORIGINAL_TABLE, ORIGINAL_ALPHA = Table.__init__, Alpha.of
 
 INTERIOR = multi_gaussian("0.33", 4, "1")
 COMB = declared(
@@ -82,7 +86,7 @@ def not_verified(pair: tuple[Mechanism, Referee], epsilon: str, gap: str, boxes:
 def search(mechanism: Mechanism, epsilon: str, delta: Fraction, grid: int | None) -> Any:
     limits = Limits(boxes=500 if grid is None else 20_000)
     form = mechanism.unit_form
-    return Search(form, Fraction(epsilon), delta, grid=grid, tightness=None, limits=limits, progress=None).run([])
+    return Search(form, Fraction(epsilon), delta, grid=grid, tightness=None, limits=limits, progress=None).run(lambda: [])
 
 
 def exceeds_on_the_grid() -> bool:
@@ -219,7 +223,58 @@ def flip_rounding(patch: Patch) -> None:
 
 def kappa_is_one(patch: Patch) -> None:
     patch.setattr(Roughness, "lift", lambda self, width: Fraction(0))
+
+
+def whole_line_in_balls(patch: Patch) -> None:
+    """Without tables, from one box."""
+    without_tables(patch)
     patch.setattr(audit.shifts, "propose_cover", lambda *arguments: [(0, 0)])
+
+
+def without_tables(patch: Patch) -> None:
+    patch.setattr(audit.shifts.Sweep, "of", lambda *arguments: None)
+
+
+def kappa_is_one_for_tables(patch: Patch) -> None:
+    patch.setattr(audit.sweep, "ball", lambda value: ball(Fraction(0)))
+    patch.setattr(Alpha, "of", lambda epsilon: ORIGINAL_ALPHA(Fraction(1)))
+
+
+def the_peak_is_not_settled() -> bool:
+    """By tables alone; the search looks at the peak itself as well."""
+    mechanism, density = INTERIOR
+    form, delta = mechanism.unit_form, Fraction(str(density.supremum("1")[1])) * Fraction(99, 100)
+    with bits(128):
+        sweep = Sweep.of(form, Fraction(1), Roughness.of(form).c, delta, Limits())
+        assert sweep is not None
+        return not sweep.run(delta)
+
+
+def bounds_of_tables_hold(per_scale: int) -> bool:
+    """The bound of D at shifts of the lattice, at several ε."""
+    mechanism, density = INTERIOR
+    with bits(128):
+        table = propose_table(mechanism.unit_form, Fraction(1), Fraction(1, 100), per_scale)
+        assert table is not None
+        return all(
+            number(Fraction(table.upper_divergence(at, Alpha.of(Fraction(epsilon)))))
+            >= density.divergence(Fraction(at, table.steps), epsilon)
+            for at in range(0, table.steps + 1, max(1, table.steps // 8))
+            for epsilon in ("0", "1", "3")
+        )
+
+
+def set_table(name: str, change: Callable[[Any], Any]) -> Callable[[Patch], None]:
+    """One part of every table is changed after it was made."""
+
+    def fault(patch: Patch) -> None:
+        def make(self: Table, *arguments: Any) -> None:
+            ORIGINAL_TABLE(self, *arguments)
+            setattr(self, name, change(getattr(self, name)))
+
+        patch.setattr(Table, "__init__", make)
+
+    return fault
 
 
 def skip_odd_grid_points(patch: Patch) -> None:
@@ -231,8 +286,9 @@ def skip_odd_grid_points(patch: Patch) -> None:
     patch.setattr(Search, "_look", look)
 
 
-def boxes_for_every_grid(patch: Patch) -> None:
-    """Also a small grid is covered by boxes, as a large one is."""
+def boxes_of_balls_for_every_grid(patch: Patch) -> None:
+    """Also a small grid is covered by boxes, as a large one is, and none of them is decided by a table."""
+    without_tables(patch)
     patch.setattr("audit.shifts.SMALL_GRID", 0)
 
 
@@ -269,6 +325,7 @@ def double_delta(patch: Patch) -> None:
 
 
 def hole_in_the_cover(patch: Patch) -> None:
+    without_tables(patch)
     patch.setattr(audit.shifts, "propose_cover", lambda *arguments: [(7, 3)])
 
 
@@ -301,12 +358,37 @@ MUTANTS: dict[str, tuple[Callable[[Patch], None], Callable[[Patch], None], Calla
     ),
     "rounding inwards": (nothing, flip_rounding, ends_are_outside),
     "kappa taken as 1": (
-        set_attribute(audit.shifts, "propose_cover", lambda *_: [(0, 0)]),
+        whole_line_in_balls,
         kappa_is_one,
         lambda: not_verified(INTERIOR, "1", "1e-6", boxes=True),
     ),
+    "kappa taken as 1 by the sweep": (
+        nothing,
+        kappa_is_one_for_tables,
+        the_peak_is_not_settled,
+    ),
+    "ends of a box not bounded by the table": (
+        nothing,
+        set_attribute(Table, "upper_divergence", lambda self, shift, alpha: self.estimate(shift, alpha) / 2),
+        the_peak_is_not_settled,
+    ),
+    "f(x + phi) too low in the table": (
+        nothing,
+        set_table("above", lambda v: v * (1 - 1e-3)),
+        lambda: bounds_of_tables_hold(128),
+    ),
+    "f(x) too high in the table": (
+        nothing,
+        set_table("below", lambda v: v * (1 + 1e-3)),
+        lambda: bounds_of_tables_hold(128),
+    ),
+    "curvature left out of the table": (
+        set_table("bend", lambda v: 0 * v),
+        set_table("dent", lambda v: 0 * v),
+        lambda: bounds_of_tables_hold(2),
+    ),
     "half of the grid points skipped": (nothing, skip_odd_grid_points, exceeds_on_the_grid),
-    "last grid point of a box skipped": (boxes_for_every_grid, skip_last_grid_point, exceeds_on_the_grid),
+    "last grid point of a box skipped": (boxes_of_balls_for_every_grid, skip_last_grid_point, exceeds_on_the_grid),
     "grid rounded down": (
         nothing,
         set_attribute(audit.theorems, "ceiling", lambda value: int(float(value))),
