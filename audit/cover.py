@@ -43,10 +43,12 @@ def propose_cover(
     most: int,
     worst: float | None,
     start: Sequence[tuple[int, int]] = ((0, 0),),
+    done: Sequence[tuple[Fraction, Fraction]] = (),
 ) -> list[tuple[int, int]]:
     """(i, level) of boxes [i, i+1]/2^level, each with κ max(D_{α/κ}) ≤ goal at its ends by floats.
 
-    They cover the boxes ``start``, which are of one level; without these, [0, 1].
+    They cover the boxes ``start``, which are of one level; without these, [0, 1]. In the ranges ``done`` nothing is
+    left to prove.
 
     Boxes too narrow for floats to tell, or left over when there are about ``most`` boxes, are among them as they are.
     ``worst`` is the shift of the highest peak, where that is known.
@@ -57,6 +59,10 @@ def propose_cover(
     waiting = np.array([i for i, _ in start])
     for level in range(start[0][1], 200):
         width = 2.0**-level
+        for low, high in done:
+            inside = (waiting * width >= float(low)) & ((waiting + 1) * width <= float(high))
+            accepted += [(int(i), level) for i in waiting[inside]]
+            waiting = waiting[~inside]
         lift = float(c) * width * width / 4
         last = lift < LEAST_LIFT if peak is None else lift * peak.cost < LEAST_GAIN * goal
         if last or len(accepted) + len(waiting) > most:

@@ -5,7 +5,6 @@ All that does not depend on φ is made once: L(x) = log Σ C e^(bx) of each piec
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from fractions import Fraction
 from itertools import pairwise
 
@@ -14,7 +13,7 @@ from flint import arb, fmpq
 from audit.anchor import REACH, Anchor, AtOne
 from audit.cells import Side, StretchBalls
 from audit.exact import ball, rational
-from audit.frame import Frame
+from audit.frame import Span
 from audit.masses import Interval, Masses, MovedMasses
 from audit.points import ConvexLog
 from mechanisms.arithmetic import BALL
@@ -88,18 +87,15 @@ class Density:
             return None
         return Anchor(at_one, base - epsilon, self._convex[0], self.pieces[0].sum.c, shift)
 
-    def frame(
-        self, shifts: tuple[Fraction, Fraction], epsilon: Fraction, lift: Fraction, cuts: Sequence[fmpq]
-    ) -> Frame | None:
+    def span(self, shifts: tuple[Fraction, Fraction], epsilon: Fraction, lift: Fraction) -> Span | None:
         """Cells decided for a range of shifts and of ε; None where the density has several pieces, or lines cancel."""
         convex = self._convex[0]
-        if len(self.pieces) != 1 or convex is None or len(cuts) < 2 or self.cancels(shifts[0]):
+        if len(self.pieces) != 1 or convex is None or self.cancels(shifts[0]):
             return None
-        (balls,) = self.stretches(shifts[0], epsilon)
-        if balls.sign:
+        (balls, *rest) = self.stretches(shifts[0], epsilon)
+        if rest or balls.sign:
             return None
-        at_first = balls, self.anchor(shifts[0], epsilon)
-        return Frame(shifts, epsilon, lift, at_first, (convex, self.pieces[0].sum.c), cuts)
+        return Span(shifts, lift, balls, self.anchor(shifts[0], epsilon), convex, self.pieces[0].sum.c)
 
     def probability(self, interval: Interval) -> arb:
         """∫ f over the interval, divided by the mass."""

@@ -49,9 +49,11 @@ def _slope(piece: Piece, x: Fraction | None) -> Fraction:
 
 
 def _is_continuous(left: Piece, right: Piece) -> bool:
-    """Whether two neighbours of one line each have the same value where they meet, exactly."""
+    """Whether two neighbours of one line each are shown to have the same value where they meet, exactly."""
     x = left.stop
     assert x is not None
+    if len(left.sum.lines[0].terms) != 1 or len(right.sum.lines[0].terms) != 1:
+        return False
     (w1, a1), (w2, a2) = left.sum.lines[0].terms[0], right.sum.lines[0].terms[0]
     value1 = a1 + left.sum.lines[0].slope * x - left.sum.c * x * x
     value2 = a2 + right.sum.lines[0].slope * x - right.sum.c * x * x

@@ -21,6 +21,7 @@ from audit.exact import ball, lower, upper
 from audit.masses import Interval
 from audit.shape import Roughness, is_log_concave, step_shifts
 from audit.single import NeedBits, NeedBoxes, Points
+from audit.summit import Range
 from audit.sweep import Sweep
 from audit.verdict import Expired, Limits
 from mechanisms.form import Form
@@ -38,6 +39,9 @@ SMALL_GRID = 64
 """A grid of so many points is decided point by point."""
 FEW = 2
 """Up to so many grid points in a box are decided one by one."""
+NEAR_GOAL = Fraction(1, 2**8)
+"""Maxima within this share of the goal are worth a summit."""
+PEAK_STEP = Fraction(1, 2**80)
 TIGHT_BOXES = 64
 """How many boxes may be spent on a bound of sup D below the threshold before only the threshold is proved."""
 
@@ -126,7 +130,13 @@ class Search:
         self.peak: Peak | None = None
         self._aimed = False
         self._sweep: Sweep | None = None
+        self._holds = False
+        """Whether tables have proved D ≤ threshold; what follows only makes the bound tighter."""
         self._todo: list[Fraction] | None = None
+        self._tops: list[tuple[Fraction, Fraction]] = []
+        """Shifts looked at, and lower bounds of D there."""
+        self._summits: list[tuple[Fraction, Fraction]] = []
+        """Ranges of shifts in which D is at most the goal."""
         self.goal = threshold
         """What is being proved: at most the threshold, less where the peaks seen so far allow a tighter bound."""
 
@@ -156,6 +166,8 @@ class Search:
                 stopped, done = f"the time limit ended the search{where}; raise it", False
                 break
         exceeds = self.peak is not None and self.peak.lower > self.threshold
+        if self._holds and not done and not exceeds:
+            return Supremum(self.peak, self.threshold, False, self.bits, self.boxes, "")  # only the evidence is looser
         return Supremum(self.peak, self.goal if done else None, exceeds, self.bits, self.boxes, stopped)
 
     def _attempt(
@@ -194,6 +206,7 @@ class Search:
         if self._sweep is None:
             peaks = propose()
         elif self._sweep.run(self.threshold):
+            self._holds = True
             peaks, seeds = self._sweep.peaks(polish=False)[-1:], ()
         else:
             peaks = [Fraction(1), *self._sweep.peaks(polish=True)]
@@ -201,8 +214,45 @@ class Search:
         rounded = [min(max(round(shift / step) * step, ZERO), Fraction(1)) for shift in [*peaks, *seeds]]
         return list(dict.fromkeys(reversed(rounded)))[::-1]
 
+    def _find_summits(self, points: Points, rough: Roughness) -> None:
+        """Ranges of shifts round the highest local maxima, in which D is at most the goal."""
+        level = 8 if self._sweep is None else self._sweep.waiting[0][1]
+        for shift, low in list(self._tops):
+            near = not rough.points and 0 < shift < 1 and low > self.goal * (1 - NEAR_GOAL)
+            if not near or any(start < shift < stop for start, stop in self._summits):
+                continue
+            found = None
+            for finer in range(level, level + 24, 3):
+                self.limits.check()
+                if (found := self._summit_of(points, shift, finer)) is not None:
+                    self._summits.append(found)
+                    break
+
+    def _summit_of(self, points: Points, shift: Fraction, level: int) -> tuple[Fraction, Fraction] | None:
+        """The box of that level round the shift with its neighbours, where D ≤ goal is proved in them."""
+        i = math.floor(shift * 2**level)
+        start, stop = Fraction(max(i - 1, 0), 2**level), Fraction(min(i + 2, 2**level), 2**level)
+        for _ in range(2):
+            summit = points.summit(Range(start, shift, stop), self.epsilon)
+            if summit is None:
+                return None
+            excess = summit.excess / points.mass
+            if excess < ball(self.goal * NEAR_GOAL):
+                goal = ball(self.goal - upper(excess))
+                bound, low, high = points.evaluate(shift, self.epsilon, goal)
+                self._note_peak(shift, low, bound)
+                if high <= goal:
+                    return start, stop
+            shift = round((shift - Fraction(summit.slope / summit.bend)) / PEAK_STEP) * PEAK_STEP
+            if not start < shift < stop:
+                return None
+        return None
+
     def _cover(self, points: Points, rough: Roughness, pending: list[Box]) -> bool:
         if not pending:
+            self._find_summits(points, rough)
+            if self._sweep is not None:
+                self._sweep.refine(self.goal, self._summits)
             pending += self._first_boxes(rough)
         focused = 1.0
         remaining = sum((box.width for box in pending), Fraction(0))
@@ -211,7 +261,7 @@ class Search:
             focused = self._focus(points, rough, pending, focused)
             box = pending[-1]
             first, last = (0, FEW) if self.grid is None else box.grid_points(self.grid)
-            settled = last < first or self._is_bounded(points, rough, box)
+            settled = last < first or self._is_on_summit(box) or self._is_bounded(points, rough, box)
             if not settled and self.grid is not None:
                 settled = last - first < FEW
                 if settled and any(self._look(points, Fraction(i, self.grid)) for i in range(first, last + 1)):
@@ -244,7 +294,11 @@ class Search:
         most = min(self.limits.boxes, 4096)
         worst = None if self.peak is None else float(self.peak.shift)
         settled, waiting = ([], [(0, 0)]) if self._sweep is None else (self._sweep.settled, self._sweep.waiting)
-        found = propose_cover(self.form, self.epsilon, float(self.goal), rough.c, most, worst, waiting)
+        if not waiting:
+            return []
+        found = propose_cover(
+            self.form, self.epsilon, float(self.goal), rough.c, most, worst, waiting, self._summits
+        )
         if len(found) > self.limits.boxes:
             raise NeedBoxes(f"more than {self.limits.boxes} boxes of shifts would be needed")
         if not is_cover([*settled, *found]):  # floats made it
@@ -290,9 +344,14 @@ class Search:
     def _note_peak(self, shift: Fraction, low: arb, bound: PointBound) -> None:
         """Keep the shift with the largest lower bound."""
         least = max(lower(low), Fraction(0))
+        self._tops.append((shift, least))
         if self.peak is None or least > self.peak.lower:
             index = None if self.grid is None else int(shift * self.grid)
             self.peak = Peak(shift, index, least, bound.event)
+
+    def _is_on_summit(self, box: Box) -> bool:
+        start, stop = box.ends
+        return any(low <= start and stop <= high for low, high in self._summits)
 
     def _is_bounded(self, points: Points, rough: Roughness, box: Box) -> bool:
         """Whether D ≤ goal is proved for every shift of the claim in the box."""

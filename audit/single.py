@@ -12,7 +12,8 @@ from flint import arb, fmpq
 from audit.density import Density
 from audit.divergence import DivergenceAt, PointBound
 from audit.exact import ball
-from audit.frame import Frame
+from audit.frame import Frame, Validity
+from audit.summit import Range, Summit, find_summit
 from audit.verdict import Limits
 from mechanisms.arithmetic import BALL
 from mechanisms.difference import difference
@@ -22,6 +23,10 @@ from mechanisms.numbers import natural_log
 
 LEAST_BUDGET = 1e-280
 """Below this, floats no longer tell budgets apart."""
+
+
+SAME_ROOT = 1e-9
+"""Two sign changes as close are none, as far as floats tell."""
 
 
 class NeedBits(Exception):
@@ -71,7 +76,24 @@ class Points:
 
     def focus(self, shifts: tuple[Fraction, Fraction], epsilon: Fraction, lift: Fraction) -> None:
         """Decide what can be decided for all these shifts, and all ε′ in [ε − lift, ε], at once."""
-        self._frame = self._density.frame(shifts, epsilon, lift, self._cuts)
+        span = self._density.span(shifts, epsilon, lift)
+        if span is not None and len(self._cuts) > 1:
+            self._frame = Frame(Validity(shifts, epsilon, lift), span, self._cuts)
+
+    def summit(self, shifts: Range, epsilon: Fraction) -> Summit | None:
+        """What bounds D over a range of shifts by D at one of them; see audit.summit."""
+        span = self._density.span((shifts.start, shifts.stop), epsilon, Fraction(0))
+        if span is None or self._density.cancels(shifts.at):
+            return None
+        (balls,) = self._density.stretches(shifts.at, epsilon)
+        intervals, _ = self._propose(shifts.at, epsilon)
+        roots: list[float] = []
+        for root in sorted(root for root in intervals.ravel().tolist() if math.isfinite(root)):
+            if roots and root - roots[-1] < SAME_ROOT:
+                roots.pop()  # intervals that touch
+            else:
+                roots.append(root)
+        return find_summit(span, balls, shifts, epsilon, roots, self._cuts)
 
     def _propose(self, shift: Fraction, epsilon: Fraction) -> tuple[Any, float | None]:
         """Floats: where the integrand is positive, as intervals of shape (n, 2), and D where that costs little."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from fractions import Fraction
 
 import numpy as np
@@ -14,8 +15,10 @@ from mechanisms.divergence import Curve
 from mechanisms.form import Form
 from mechanisms.shifts import refine
 
-COARSEST, FINEST = 64, 1024
+COARSEST, FINER, FINEST = 64, (256, 1024), 1024
 """Points of a table for each scale length; the error falls with the square."""
+ENOUGH = 0.4
+"""A table settles everything if its error is at most this share of the slack."""
 MOST_BOXES = 256
 """So many boxes of one level at most are looked at."""
 MOST_LIFT = 1
@@ -51,45 +54,60 @@ class Sweep:
             excess = self._halve(goal)
             if not self.waiting:
                 return True
-            while excess > 0.4 and per_scale <= FINEST:
+            while excess > ENOUGH and per_scale <= FINEST:
                 excess, per_scale = excess / 4, 2 * per_scale
-            finer = propose_table(self._form, self._epsilon, goal, per_scale) if per_scale <= FINEST else None
-            if finer is None or finer.steps <= self._table.steps:
+            if per_scale > FINEST or not self._make_finer(goal, per_scale):
                 return False
-            self._table = finer
 
-    def _halve(self, goal: Fraction) -> float:
-        """Decide what waits, or halve it, down to the lattice; the error of the table as a multiple of the slack.
+    def refine(self, goal: Fraction, done: Sequence[tuple[Fraction, Fraction]]) -> None:
+        """Decide more of what waits, with finer tables; in the ranges ``done`` D is at most the goal."""
+        for per_scale in FINER:
+            if self.waiting and self._make_finer(goal, per_scale):
+                self._halve(goal, done)
 
-        Source: the inequality of audit.shape.Roughness, D_α ≤ κ max(D_{α/κ}) over the ends of a box. Rounding: outward.
+    def _make_finer(self, goal: Fraction, per_scale: int) -> bool:
+        finer = propose_table(self._form, self._epsilon, goal, per_scale)
+        if finer is None or finer.steps <= self._table.steps:
+            return False
+        self._table = finer
+        return True
+
+    def _halve(self, goal: Fraction, done: Sequence[tuple[Fraction, Fraction]] | None = None) -> float:
+        """Decide or halve what waits, down to the lattice; the error of the table as a multiple of the slack.
+
+        Without ``done``, ends where floats see D above the goal. Source: the inequality of audit.shape.Roughness,
+        D_α ≤ κ max(D_{α/κ}) over the ends of a box. Rounding: outward.
         """
         most, alpha = float_lower(goal), Alpha.of(self._epsilon)
         excess = 0.0
         while self.waiting:
             self._limits.check()
             level = self.waiting[0][1]
+            self._settle([i for i, _ in self.waiting if _is_within(i, level, done or ())])
             lift = self._c / (4 << (2 * level))
-            if lift <= MOST_LIFT:
+            if lift <= MOST_LIFT and self.waiting:
                 lifted, kappa = Alpha.of(self._epsilon - lift), float_upper(upper(ball(lift).exp())) * (1 + 2.0**-50)
-                unit, boxes = self._table.steps >> level, [i for i, _ in self.waiting]
-                ends = {*boxes, *(i + 1 for i in boxes)}
+                unit = self._table.steps >> level
+                ends = {end for i, _ in self.waiting for end in (i, i + 1)}
                 bounds = {end: self._table.upper_divergence(end * unit, lifted) * kappa for end in ends}
                 self._seen |= {Fraction(end, 1 << level): bound for end, bound in bounds.items()}
-                settled = {i for i in boxes if bounds[i] <= most and bounds[i + 1] <= most}
-                self.settled += [(i, level) for i in settled]
-                self.waiting = [(i, level) for i in boxes if i not in settled]
-                if not self.waiting:
-                    return 0.0
-                worst = max((end for i, _ in self.waiting for end in (i, i + 1)), key=bounds.__getitem__)
-                value = self._table.estimate(worst * unit, alpha)
-                if value >= most:
-                    return math.inf
-                excess = (bounds[worst] - value) / (most - value)
+                self._settle([i for i, _ in self.waiting if bounds[i] <= most and bounds[i + 1] <= most])
+                if done is None and self.waiting:
+                    worst = max((end for i, _ in self.waiting for end in (i, i + 1)), key=bounds.__getitem__)
+                    value = self._table.estimate(worst * unit, alpha)
+                    if value >= most:
+                        return math.inf
+                    excess = (bounds[worst] - value) / (most - value)
             most_boxes = min(MOST_BOXES, self._limits.boxes - len(self.settled))
             if level == self._table.level or 2 * len(self.waiting) > most_boxes:
                 return excess
             self.waiting = [(half, level + 1) for i, _ in self.waiting for half in (2 * i, 2 * i + 1)]
         return 0.0
+
+    def _settle(self, boxes: Sequence[int]) -> None:
+        level, settled = self.waiting[0][1], set(boxes)
+        self.settled += [(i, level) for i in boxes]
+        self.waiting = [(i, level) for i, level in self.waiting if i not in settled]
 
     def peaks(self, polish: bool) -> list[Fraction]:
         """Shifts where floats see a high local maximum of D, the highest last; to more digits with ``polish``."""
@@ -134,3 +152,9 @@ class Sweep:
             return Fraction(at, steps)
         start = low + (high - low) * slope[0] / (slope[0] - slope[1])
         return Fraction(float(refine(curve, low, high, start)[0][0]))
+
+
+def _is_within(i: int, level: int, ranges: Sequence[tuple[Fraction, Fraction]]) -> bool:
+    """Whether a box lies in one of the ranges."""
+    start, stop = Fraction(i, 1 << level), Fraction(i + 1, 1 << level)
+    return any(low <= start and stop <= high for low, high in ranges)

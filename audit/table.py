@@ -38,6 +38,8 @@ LEAST_LOG = -500.0
 """Thresholds below e^LEAST_LOG are left to the balls: entries of the table would underflow."""
 DEPTH = 32.0
 """A line is tabled down to e^−DEPTH times the threshold."""
+DEEPEST = 560
+"""And not below e^−DEEPEST, far from where floats underflow."""
 TINY = 1e-300
 ACCURATE = 80
 """Relative accuracy, in bits, that is asked of the balls."""
@@ -71,7 +73,7 @@ class Table:
 
     def __init__(self, form: Form, steps: int, reach: int) -> None:
         pieces, c = form.whole_line, form.whole_line[0].sum.c
-        if not is_on_lattice(form, steps) or c * reach * reach < steps * steps:
+        if not is_on_lattice(form, steps) or not 1 <= c * reach**2 / steps**2 <= DEEPEST:
             raise ValueError(f"a lattice of {steps} points for each Δ, reach {reach}, does not serve this density")
         gauss = _gauss(c / steps**2, reach)
         square, twice_c = float(4 * c * c / Fraction(steps) ** 2), float(2 * c)
@@ -107,9 +109,9 @@ class Table:
         far = max(sum(b.upper) for b in bells) * beyond_dent * OUTWARD + TINY
         self.below = np.concatenate([np.zeros(steps), below])
         self.dent = np.concatenate([np.full(steps, far), dents])
-        # Beyond either end, the lines of the outermost piece are further off than the reach.
+        # Beyond either end, the lines of every piece are further off than the reach.
         share = (ball(c).sqrt() * ball(Fraction(reach, steps))).erfc() * (arb.pi() / ball(c)).sqrt() / 2
-        self.tail = float_upper(upper(share)) * (sum(bells[0].upper) + sum(bells[-1].upper)) * OUTWARD
+        self.tail = float_upper(upper(share)) * 2 * max(sum(b.upper) for b in bells) * OUTWARD
 
     def upper_divergence(self, shift: int, alpha: Alpha) -> float:
         """Upper bound of D(φ) = ∫ max(f(x+φ) − α f(x), 0) dx at φ = shift/steps, 0 ≤ shift ≤ steps.
@@ -163,7 +165,10 @@ def propose_table(form: Form, epsilon: Fraction, threshold: Fraction, per_scale:
     reach = math.ceil(math.sqrt(depth / c) * steps) + 1
     if steps * (max(places) - min(places)) + 2 * reach > MOST_POINTS or not is_on_lattice(form, steps):
         return None
-    return Table(form, steps, reach)
+    try:
+        return Table(form, steps, reach)
+    except ValueError:  # weights that balls of so few bits do not enclose
+        return None
 
 
 @dataclass(frozen=True)

@@ -17,11 +17,18 @@ import numpy as np
 
 from mechanisms.calibration_gaussian import gaussian_sigma, quasi_gaussian_sigma_theorem
 from mechanisms.claims import Claim, Theorem42
-from mechanisms.divergence import Curve, divergence_and_slope
-from mechanisms.families import DeclaredMixture, Gaussian, Mechanism, MultiGaussian, QuasiGaussian, ScaledFamily
-from mechanisms.form import Form
+from mechanisms.curve import Curve
+from mechanisms.families import (
+    DeclaredMixture,
+    Gaussian,
+    GaussianMixture,
+    Mechanism,
+    MultiGaussian,
+    QuasiGaussian,
+    ScaledFamily,
+)
 from mechanisms.numbers import InputError, natural_log, nearest_float
-from mechanisms.shifts import Scan, refine, rises_with_shift
+from mechanisms.shifts import Scan, refine
 
 __all__ = [
     "direct_sigma",
@@ -35,7 +42,7 @@ __all__ = [
 MAX_SEARCH = 200
 COARSE = 1.1
 """Ratio of the ends of a bracket from which a peak is followed instead of sought again."""
-NODES = np.concatenate([np.arange(1, 16) / 16, 1 - 2.0 ** -np.arange(5, 12)])
+NODES = np.array([0.25, 0.5, 0.6, 0.7, 0.78, 0.85, 0.9, 0.94, 0.97, 0.985, 0.993, 0.998])
 _STEPS = np.array([1e-4, 1e-3, 1e-2, 0.05, 0.15, 0.4, 1.0])
 LADDER = np.concatenate([-_STEPS[::-1], [0.0], _STEPS, [2.0, 4.0, 8.0, 16.0]])
 """Steps of log(1 − φ), from a shift, in which its local maximum is sought."""
@@ -48,65 +55,89 @@ NUDGE = 1e-13
 """First step of log σ to where another peak than the one that was followed is below the threshold."""
 TOLERANCE = 1e-13
 """Width of the last bracket of log σ."""
+LEFT_OUT = 1e-15
+"""Share of the threshold that the mass left out of D may have."""
+STEADY = 1e-3
+"""Share of an excess that its error may have while the bracket shrinks."""
 
 
 @dataclasses.dataclass(frozen=True)
 class _Peak:
-    """A shift, D there, and log(D / threshold)."""
+    """A shift, and log(D / threshold) there."""
 
     shift: float
-    value: float
     excess: float
 
 
 class _Condition:
     """sup D ≤ threshold for the members of a family, each given by its σ."""
 
-    def __init__(self, member: Callable[[Fraction], Mechanism], epsilon: Fraction, threshold: Fraction) -> None:
-        self.member, self.epsilon = member, epsilon
-        self.goal = nearest_float(threshold)
+    def __init__(self, curves: Callable[[float], Curve], threshold: Fraction) -> None:
         self.log_goal = natural_log(threshold)
-        self._form = lru_cache(maxsize=4)(lambda sigma: member(Fraction(sigma)).unit_form)
-        self._curve = lru_cache(maxsize=4)(lambda sigma: Curve(self.form(sigma), epsilon))
-        self._last = lru_cache(maxsize=4)(lambda sigma: divergence_and_slope(self.form(sigma), Fraction(1), epsilon))
-
-    def form(self, sigma: float) -> Form:
-        """The density at this scale, in units of Δ."""
-        return self._form(sigma)
+        self.curve = lru_cache(maxsize=4)(curves)
+        """The curve at a scale."""
 
     def _peak(self, shift: float, value: float) -> _Peak:
-        return _Peak(shift, value, max(math.log(value), LEAST_LOG) - self.log_goal if value > 0 else LEAST_LOG)
+        return _Peak(shift, max(math.log(value), LEAST_LOG) - self.log_goal if value > 0 else LEAST_LOG)
 
     def end(self, sigma: float) -> _Peak:
         """The peak at φ = 1."""
-        return self._peak(1.0, self._last(sigma)[0])
+        return self._peak(1.0, self.curve(sigma).end()[0])
 
     def glance(self, sigma: float) -> _Peak:
         """The largest D at a few shifts: above the threshold shows that the condition fails, below it shows nothing."""
-        end = self.end(sigma)
-        if end.excess > 0 or rises_with_shift(self.form(sigma)):
-            return end
-        value = self._curve(sigma).at(NODES, precise=False)[0]
+        if self.curve(sigma).rises:
+            return self.end(sigma)
+        value, slope, _ = self.curve(sigma).at(NODES, precise=False)
         at = int(value.argmax())
-        return max(end, self._peak(float(NODES[at]), float(value[at])), key=lambda peak: peak.excess)
+        found = self._peak(float(NODES[at]), float(value[at]))
+        if at == len(NODES) - 1 and slope[at] >= 0 and found.excess <= 0:
+            return max(found, self.end(sigma), key=lambda peak: peak.excess)
+        return found
 
-    def worst(self, sigma: float) -> _Peak:
-        """A shift with D clearly above the threshold if there is one, else the largest local maximum."""
-        end = self.end(sigma)
-        if end.excess > CLEAR or rises_with_shift(self.form(sigma)):
-            return end
-        scan = Scan(self._curve(sigma), *self._last(sigma))
-        scan.run(self.goal)
+    def worst(self, sigma: float, known: _Peak) -> _Peak:
+        """A shift with D clearly above the threshold if there is one, else the largest local maximum.
+
+        ``known`` is a local maximum at this scale.
+        """
+        curve = self.curve(sigma)
+        end, slope = curve.end()
+        peaks = [known, self._peak(1.0, end)]
+        if peaks[1].excess > CLEAR or curve.rises:
+            return peaks[1]
+        scan = Scan(curve, end, slope)
+        scan.add(np.array([known.shift]))
+        scan.run(math.exp(self.log_goal + CLEAR))
         top = self._peak(*scan.best())
         if top.excess > CLEAR:
             return top
-        return max((self._peak(*pair) for pair in [(1.0, end.value), *scan.maxima()]), key=lambda peak: peak.excess)
+        peaks += [self._peak(*pair) for pair in scan.maxima(math.exp(self.log_goal), known.shift)]
+        return max(peaks, key=lambda peak: peak.excess)
+
+    def follow(self, sigma: float, shift: float) -> _Peak:
+        """The local maximum near a shift at this scale, by Newton's method on D′; see STEADY for its accuracy."""
+        curve = self.curve(sigma)
+        for _ in range(6):
+            if shift == 1:
+                break
+            value, slope, curvature = (float(part[0]) for part in curve.at(np.array([shift])))
+            if not (value > 0 and curvature < 0):
+                break
+            step = -slope / curvature
+            if not abs(step) < 0.5 * (1 - shift):
+                break
+            gain = slope * step / 2
+            found = self._peak(shift + step, value + gain)
+            if (gain / value) ** 1.5 <= max(STEADY * abs(found.excess), TOLERANCE):
+                return found
+            shift = shift + step
+        return self.climb(sigma, shift)
 
     def climb(self, sigma: float, shift: float) -> _Peak:
         """The local maximum uphill of a shift at this scale, or the shift itself where that is higher."""
         if shift == 1:
             return self.end(sigma)
-        curve = self._curve(sigma)
+        curve = self.curve(sigma)
         rungs = 1 - np.minimum((1 - shift) * np.exp(-LADDER), 1.0)
         value, slope, _ = curve.at(rungs, precise=False)
         start = int(np.flatnonzero(LADDER == 0)[0])
@@ -135,18 +166,46 @@ def direct_sigma(
     ``upper`` is a σ from which to search, best one where the condition holds. The search goes down from there to the
     first σ that fails; where D is not monotone in σ the answer is local. Raises InputError where no σ is found.
     """
+
+    def curves(sigma: float) -> Curve:
+        return Curve(member(Fraction(sigma)).unit_form, epsilon, floor=_floor(threshold))
+
+    return _least_sigma(curves, threshold, upper)
+
+
+def _floor(threshold: Fraction) -> float:
+    return LEFT_OUT * nearest_float(threshold)
+
+
+def _mixture_sigma(
+    template: GaussianMixture, claim: tuple[Fraction, Fraction], upper: float | None, check: Callable[[], None]
+) -> float:
+    """As direct_sigma, of a claim (ε, threshold), in units of Δ: the curve of one member makes those of all scales."""
+    epsilon, threshold = claim
+    one = template.with_sigma(template.sensitivity)
+    curve = Curve(one.unit_form, epsilon, floor=_floor(threshold), check=check)
+
+    def curves(sigma: float) -> Curve:
+        check()
+        return curve.with_scale(sigma)
+
+    return _least_sigma(curves, threshold, upper)
+
+
+def _least_sigma(curves: Callable[[float], Curve], threshold: Fraction, upper: float | None) -> float:
     if not 0 < threshold < 1:
         raise InputError("delta", nearest_float(threshold), "a number between 0 and 1")
-    condition = _Condition(member, epsilon, threshold)
+    condition = _Condition(curves, threshold)
     low, peak = _failing(condition, 1.0 if upper is None else upper)
-    sigma, step = _follow(condition, low, peak, math.log(COARSE)), NUDGE
+    (sigma, peak), step = _follow(condition, low, peak, math.log(COARSE)), NUDGE
     for _ in range(MAX_SEARCH):
-        peak = condition.worst(sigma)
+        peak = condition.worst(sigma, peak)
         if peak.excess <= HOLDS:
             return sigma
         # another peak rules there; where D ends in a cliff, its peaks differ by little more than rounding
         low = sigma
-        sigma = max(_follow(condition, low, peak, step), low * (1 + step))
+        sigma, peak = _follow(condition, low, peak, step)
+        sigma = max(sigma, low * (1 + step))
         step *= 4
     raise InputError("sigma", low, "a family whose divergence falls as sigma grows")
 
@@ -177,24 +236,26 @@ def _failing(condition: _Condition, start: float) -> tuple[float, _Peak]:
     return low, failing
 
 
-def _follow(condition: _Condition, low: float, peak: _Peak, step: float) -> float:
-    """The σ above ``low``, where this peak is above the threshold, at which it is so no more.
+def _follow(condition: _Condition, low: float, peak: _Peak, step: float) -> tuple[float, _Peak]:
+    """The σ above ``low``, where this peak is above the threshold, at which it is so no more; and the peak there.
 
     Chandrupatla's method on log D over log σ, from a bracket that begins with the width ``step``.
     """
+    found: dict[float, _Peak] = {}
     shift = peak.shift
 
     def excess(log_sigma: float) -> float:
         nonlocal shift
-        found = condition.climb(math.exp(log_sigma), shift)
-        if found.excess > 0:  # below the threshold the peak may be gone, and another one found
-            shift = found.shift
-        return found.excess
+        peak = condition.follow(math.exp(log_sigma), shift)
+        if peak.excess > 0:  # below the threshold the peak may be gone, and another one found
+            shift = peak.shift
+        found[log_sigma] = peak
+        return peak.excess
 
     b = math.log(low)
     f_b = excess(b)
     if f_b <= 0:
-        return low
+        return low, found[b]
     a, f_a = b + step, excess(b + step)
     while f_a > 0:
         step *= 2 if step > 0.05 else 16
@@ -216,7 +277,8 @@ def _follow(condition: _Condition, low: float, peak: _Peak, step: float) -> floa
         if phi**2 < xi and (1 - phi) ** 2 < 1 - xi:
             t = f_a / (f_b - f_a) * f_c / (f_b - f_c) + (c - a) / (b - a) * f_a / (f_c - f_a) * f_b / (f_c - f_b)
         t = min(max(t, share), 1 - share)
-    return math.exp(a if f_a <= 0 else b)
+    at = a if f_a <= 0 else b
+    return math.exp(at), found[at]
 
 
 def multi_gaussian_sigma(epsilon: Fraction, threshold: Fraction, K: int) -> float:
@@ -226,14 +288,18 @@ def multi_gaussian_sigma(epsilon: Fraction, threshold: Fraction, K: int) -> floa
     if K == 0:
         return upper
     template = MultiGaussian(sensitivity=Fraction(1), sigma=Fraction(1), K=K, epsilon=epsilon)
-    return direct_sigma(template.with_sigma, epsilon, threshold, upper)
+    return _mixture_sigma(template, (epsilon, threshold), upper, _unwatched)
+
+
+def _unwatched() -> None:
+    """No limit."""
 
 
 def quasi_gaussian_sigma_direct(epsilon: Fraction, delta: Fraction) -> float:
     """The least σ found for which the quasi-Gaussian has D ≤ δ at every shift, Δ = 1; at most that of Theorem 4.2."""
     upper = max(quasi_gaussian_sigma_theorem(epsilon, delta)) if epsilon > 0 else None
     template = QuasiGaussian(sensitivity=Fraction(1), sigma=Fraction(1), epsilon=epsilon)
-    return direct_sigma(template.with_sigma, epsilon, delta, upper)
+    return _mixture_sigma(template, (epsilon, delta), upper, _unwatched)
 
 
 def float_sigma(template: ScaledFamily, claim: Claim, check: Callable[[], None] | None = None) -> float:
@@ -263,6 +329,9 @@ def _unit_sigma(template: ScaledFamily, claim: Claim, check: Callable[[], None] 
             upper = max(quasi_gaussian_sigma_theorem(epsilon, threshold))
     elif isinstance(template, (MultiGaussian, DeclaredMixture)):
         upper = gaussian_sigma(epsilon, threshold)
+
+    if isinstance(template, GaussianMixture):
+        return _mixture_sigma(template, (epsilon, threshold), upper, check or _unwatched)
 
     def member(sigma: Fraction) -> Mechanism:
         if check is not None:

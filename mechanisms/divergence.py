@@ -5,30 +5,28 @@ D(φ) = ∫ max( f(x+φ) − e^ε f(x), 0 ) dx, f the normalised density. Float 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mechanisms.arithmetic import FLOAT
+from mechanisms.components import LARGEST_C, LEAST_C, Components, Floats, masses
+from mechanisms.curve import Curve
 from mechanisms.difference import Stretch, difference
-from mechanisms.envelope import Floats, chunks, masses
+from mechanisms.envelope import Envelope, chunks
 from mechanisms.form import Form, Piece
 from mechanisms.lines import Line, LineSum, log_factor
 from mechanisms.log_ratio import CANCELLED, LogRatio
 from mechanisms.numbers import natural_log, nearest_float
-from mechanisms.shifts import Scan, rises_with_shift
+from mechanisms.shifts import Scan
 from mechanisms.sign_changes import Rows, positive_runs
 
-ROUGH = 1e-6
-"""Error of a sign change, in scale lengths, that a scan accepts: D feels its square."""
+__all__ = ["Curve", "divergence_and_slope", "float_divergence", "local_maxima", "positive_intervals"]
+
 MAX_PIECES = 64
 """Most pieces on the whole line for a scan over the shifts: its cost grows with their square."""
-POINTS = 40_000
-"""Nodes of log ratios that are worked on at a time, unless those of one shift are more."""
-_LEAST_C, _LARGEST_C = Fraction(10) ** -280, Fraction(10) ** 280
+_LEAST_C, _LARGEST_C = Fraction(LEAST_C), Fraction(LARGEST_C)
 
 
 def positive_intervals(stretches: Sequence[Stretch]) -> Floats:
@@ -62,10 +60,15 @@ def _intervals(stretch: Stretch) -> tuple[list[tuple[float, float]], LogRatio | 
         return [(start, stop)], None
     if len(stretch.positive.lines) == len(stretch.negative.lines) == 1 and stretch.positive.c == stretch.negative.c:
         return _half_line(stretch.positive.lines[0], stretch.negative.lines[0], start, stop), None
-    ratio = LogRatio(_tamed(stretch.positive), _tamed(stretch.negative))
+    ratio = _ratio(stretch)
     zero = np.zeros(1)
     _, a, b = positive_runs(ratio, Rows(np.array([start]), np.array([stop]), zero, zero))
     return list(zip(a.tolist(), b.tolist(), strict=True)), ratio
+
+
+def _ratio(stretch: Stretch) -> LogRatio:
+    over, under = (Envelope(Components.of(sum_)) for sum_ in (stretch.positive, stretch.negative))
+    return LogRatio(over, under)
 
 
 def _half_line(positive: Line, negative: Line, start: float, stop: float) -> list[tuple[float, float]]:
@@ -144,184 +147,43 @@ def _rise(form: Form, intervals: Floats, phi: float) -> float:
 
 def _masses(stretch: Stretch, ratio: LogRatio | None, a: Floats, b: Floats) -> Floats:
     """∫ positive − negative over each interval [a, b]."""
-    over, under = (ratio.over, ratio.under) if ratio is not None else (None, None)
-    positive = masses(stretch.positive, over, a, b)
-    mass: Floats = positive - masses(stretch.negative, under, a, b)
+    positive = _mass(stretch.positive, a, b)
+    mass = positive - _mass(stretch.negative, a, b) if stretch.negative.lines else positive
     lost = mass < CANCELLED * positive
     if stretch.negative.lines and lost.any():
         zero = np.zeros(int(lost.sum()))
-        ratio = LogRatio(stretch.positive, stretch.negative) if ratio is None else ratio
+        ratio = _ratio(stretch) if ratio is None else ratio
         mass[lost] = ratio.integral(a[lost], b[lost], zero, zero, mass[lost])
     return mass
 
 
-@dataclass(frozen=True)
-class _Overlap:
-    """Two pieces of the form: x + φ in the one, x in the other. Ends as floats, ±∞ allowed."""
-
-    there: LineSum
-    here: LineSum
-    there_ends: tuple[float, float]
-    here_ends: tuple[float, float]
-    ratio: LogRatio | None
-
-    @property
-    def points(self) -> int:
-        """Numbers in the largest array for one shift, or so."""
-        nodes = 0 if self.ratio is None else len(self.ratio.over.nodes) + len(self.ratio.under.nodes)
-        return max(nodes, len(self.there.lines))
+def _mass(lines: LineSum, a: Floats, b: Floats) -> Floats:
+    """∫ of the sum over each [a, b]."""
+    components = Components.of(lines)
+    return Envelope(components).mass(a, b) if components.c else masses(components, a, b)
 
 
-class Curve:
-    """D, D′ and D″ as functions of φ, for one form and one ε, vectorised over φ. For 0 ≤ φ < 1, not exactly 1.
-
-    At φ = 1 exactly, where exponentials cancel, ``divergence_and_slope`` is the one to ask. Many shifts are worked
-    off a few at a time, so that memory does not grow with their number.
-    """
-
-    def __init__(self, form: Form, epsilon: Fraction) -> None:
-        self.form = form = _tamed_form(form)
-        with np.errstate(all="ignore"):
-            self.mass = float(form.mass(FLOAT))
-        pieces = form.whole_line
-        ends = [_float_ends(piece.start, piece.stop) for piece in pieces]
-        lifted = [piece.sum.lifted(epsilon) for piece in pieces]
-        self._overlaps = []
-        for there, there_ends in zip(pieces, ends, strict=True):
-            for here, here_ends in zip(lifted, ends, strict=True):
-                if there.sum.lines and there_ends[0] - 1 < here_ends[1] and here_ends[0] < there_ends[1]:
-                    ratio = LogRatio(there.sum, here, 1.0) if here.lines else None
-                    self._overlaps.append(_Overlap(there.sum, here, there_ends, here_ends, ratio))
-        self.points = max((overlap.points for overlap in self._overlaps), default=1)
-        """Numbers in the largest array that one shift needs, or so."""
-        self._rows = max(1, POINTS // self.points)
-
-    def at(self, shift: Floats, level: Floats | None = None, precise: bool = True) -> tuple[Floats, Floats, Floats]:
-        """(D, D′, D″) at each shift, of ε + level in place of ε. D″ leaves out what comes from jumps and kinks of f.
-
-        ``precise``: D to about 11 digits where positive and negative masses nearly cancel, else to about 7.
-        """
-        level = np.zeros_like(shift) if level is None else level
-        value, slope, curvature = np.zeros_like(shift), np.zeros_like(shift), np.zeros_like(shift)
-        with np.errstate(all="ignore"):
-            for start in range(0, len(shift), self._rows):
-                part = slice(start, start + self._rows)
-                found = self._runs(shift[part], level[part], precise)
-                value[part] = self._total(found, len(shift[part]), 1e4 if precise else 1e8)
-                for runs in found:
-                    self._add_slopes(slope[part], curvature[part], runs)
-            return value / self.mass, slope / self.mass, curvature / self.mass
-
-    def intervals(self, shift: float, level: float = 0.0) -> Floats:
-        """As positive_intervals, of f(x + φ) − e^(ε + level) f(x); neighbours that touch are not joined."""
-        with np.errstate(all="ignore"):
-            return _bounds(self._runs(np.array([shift]), np.array([level]), True))
-
-    def evaluate(self, shift: float, level: float = 0.0) -> tuple[Floats, float]:
-        """(intervals, D): those of ``intervals`` and the D of ``at``, for the cost of one of the two."""
-        with np.errstate(all="ignore"):
-            found = self._runs(np.array([shift]), np.array([level]), True)
-            return _bounds(found), float(self._total(found, 1, 1e4)[0]) / self.mass
-
-    def _runs(self, shift: Floats, level: Floats, precise: bool) -> list[_Runs]:
-        found = []
-        for overlap in self._overlaps:
-            moving = overlap.there_ends[0] - shift, overlap.there_ends[1] - shift
-            start, stop = np.maximum(moving[0], overlap.here_ends[0]), np.minimum(moving[1], overlap.here_ends[1])
-            some = np.flatnonzero(start < stop)
-            if not len(some):
-                continue
-            rows = Rows(start[some], stop[some], shift[some], level[some])
-            if overlap.ratio is None:
-                row, a, b = np.arange(len(some)), rows.start, rows.stop
-            else:
-                row, a, b = positive_runs(overlap.ratio, rows, 0.0 if precise else ROUGH)
-            bounds = [
-                (end, sign, end == fixed[row], end == move[some][row])
-                for end, sign, fixed, move in ((a, -1.0, rows.start, moving[0]), (b, 1.0, rows.stop, moving[1]))
-            ]
-            found.append(_Runs(overlap, some[row], bounds, rows.shift[row], rows.level[row]))
-        return found
-
-    @staticmethod
-    def _total(found: list[_Runs], count: int, tolerated: float) -> Floats:
-        """Σ of positive − negative mass for each shift, integrated anew where it cancels more than is tolerated."""
-        parts = []
-        for runs in found:
-            a, b = (bound[0] for bound in runs.bounds)
-            there, here, ratio = runs.overlap.there, runs.overlap.here, runs.overlap.ratio
-            over, under = (ratio.over, ratio.under) if ratio is not None else (None, None)
-            positive = masses(there, over, a + runs.shift, b + runs.shift)
-            parts.append((positive, positive - np.exp(runs.level) * masses(here, under, a, b)))
-        total = np.zeros(count)
-        for runs, (_, mass) in zip(found, parts, strict=True):
-            total += np.bincount(runs.owner, mass, count)
-        for runs, (positive, mass) in zip(found, parts, strict=True):
-            lost = (positive > tolerated * total[runs.owner]) & (mass < CANCELLED * positive)
-            if runs.overlap.ratio is not None and lost.any():
-                a, b = (bound[0][lost] for bound in runs.bounds)
-                better = runs.overlap.ratio.integral(a, b, runs.shift[lost], runs.level[lost], mass[lost])
-                total += np.bincount(runs.owner[lost], better - mass[lost], count)
-        return total
-
-    @staticmethod
-    def _add_slopes(slope: Floats, curvature: Floats, runs: _Runs) -> None:
-        overlap = runs.overlap
-        for end, sign, fixed, moving in runs.bounds:
-            finite = np.isfinite(end)
-            x, phi, owner = end[finite], runs.shift[finite], runs.owner[finite]
-            jumps = (fixed & moving)[finite]
-            if overlap.ratio is None:
-                density = overlap.there.value(x + phi, FLOAT)
-                slope += sign * np.bincount(owner, np.where(jumps, 0.0, density), len(slope))
-                continue
-            log_there, score_there = overlap.ratio.over.log_and_score(x + phi)
-            log_here, score_here = overlap.ratio.under.log_and_score(x)
-            density, here = np.exp(log_there), np.exp(log_here + runs.level[finite])
-            slope += sign * np.bincount(owner, np.where(jumps, here, density), len(slope))
-            bend = -density * score_there * score_here / (score_there - score_here)
-            root = ~fixed[finite] & np.isfinite(bend)
-            curvature += sign * np.bincount(owner[root], bend[root], len(slope))
-
-
-@dataclass(frozen=True)
-class _Runs:
-    """Intervals with R > 0 of one overlap, for many shifts.
-
-    ``owner`` is the shift that each belongs to; ``bounds``, of the lower and of the upper ends: x, the sign in D′,
-    whether it is the end of the stretch, and whether that end moves with φ.
-    """
-
-    overlap: _Overlap
-    owner: NDArray[np.intp]
-    bounds: list[tuple[Floats, float, NDArray[np.bool_], NDArray[np.bool_]]]
-    shift: Floats
-    level: Floats
-
-
-def _bounds(found: list[_Runs]) -> Floats:
-    """All intervals, of shape (intervals, 2)."""
-    ends = [np.stack([runs.bounds[0][0], runs.bounds[1][0]], axis=1) for runs in found]
-    return np.concatenate(ends) if ends else np.empty((0, 2))
-
-
-def _float_ends(start: Fraction | None, stop: Fraction | None) -> tuple[float, float]:
-    return -np.inf if start is None else nearest_float(start), np.inf if stop is None else nearest_float(stop)
-
-
-def local_maxima(form: Form, epsilon: Fraction, seeds: Sequence[float] = ()) -> list[tuple[float, float]]:
+def local_maxima(
+    form: Form,
+    epsilon: Fraction,
+    seeds: Sequence[float] = (),
+    curve: Curve | None = None,
+    check: Callable[[], None] = lambda: None,
+) -> list[tuple[float, float]]:
     """(φ, D(φ)) of the local maxima of D over [0, 1], largest D first; φ = 1 is always among them.
 
     ``form`` is in units of Δ. ``seeds`` are shifts that are looked at besides the scan's own; of a form of very many
-    pieces only they are.
+    pieces only they are. ``curve`` is that of this form and ε, where there is one; else ``check`` is called now and
+    then, and may raise.
     """
     if len(form.whole_line) > MAX_PIECES:
         shifts = {*(seed for seed in seeds if 0 < seed < 1), 1.0}
         return sorted(((s, float_divergence(form, Fraction(s), epsilon)) for s in shifts), key=lambda pair: -pair[1])
-    last, slope = divergence_and_slope(form, Fraction(1), epsilon)
+    curve = Curve(form, epsilon, check=check) if curve is None else curve
+    last, slope = curve.end()
     found = [(1.0, last)]
-    if not rises_with_shift(form):
-        scan = Scan(Curve(form, epsilon), last, slope)
+    if not curve.rises:
+        scan = Scan(curve, last, slope)
         scan.run()
         scan.add(np.array(seeds, dtype=np.float64))
         found += scan.maxima()

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import copy
+from collections.abc import Callable, Iterator
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from mechanisms.arithmetic import FLOAT
-from mechanisms.lines import LineSum
-
-Floats = NDArray[np.float64]
-Indices = NDArray[np.intp]
+from mechanisms.components import Components, Floats, Indices
 
 OFFSETS = (1.5, 3.0, 6.0, 12.0, 24.0)
 """Nodes around a change of lead, in units of its width: the bend of the log of the sum fades like e^−offset."""
@@ -23,43 +20,89 @@ DENSE = 0.25
 """Of changes of lead closer than that, and than this share of the scale length, only some are nodes."""
 NEGLIGIBLE = 42.0
 """A line this far below the leading one, in log, is left out of a sum."""
+HUGE = 1e300
 CHUNK = 1 << 15
 """Most numbers in an array of lines by points: a few of them fit the processor's cache."""
-FEW = 64
-"""Up to so many lines, all of them are integrated; of more, those that matter at the ends."""
+
+
+class Table:
+    """For each line that leads somewhere, the lines that matter there, as they are relative to it.
+
+    A line's exponent less the leading one's is steep · (x − middle − crossing), ``middles`` being those of the leading
+    lines, or None for 0. ``steeps`` and ``crossings`` are of shape (lines, leads).
+    """
+
+    def __init__(self, steeps: Floats, crossings: Floats, middles: Floats | None, check: Callable[[], None]) -> None:
+        self.steeps, self.crossings, self.middles, self.check = steeps, crossings, middles, check
+
+    def joined(self, other: Table) -> Table:
+        """One table, with the leads of both in order; both with a Gaussian factor or both without."""
+        width = max(len(self.steeps), len(other.steeps))
+        steeps, crossings = (  # a line that is made up for the shape crosses far out
+            np.concatenate([_padded(values, width) for values in both], axis=1)
+            for both in ((self.steeps, other.steeps), (self.crossings, other.crossings))
+        )
+        middles = None
+        if self.middles is not None and other.middles is not None:
+            middles = np.concatenate([self.middles, other.middles])
+        return Table(steeps, crossings, middles, self.check)
+
+    def sums(self, x: Floats, at: Indices) -> tuple[Floats, Floats]:
+        """(log of the sum less its leading line's, mean slope less the leading one's) at x, where ``at`` leads."""
+        log_sum, mean = np.empty_like(x), np.empty_like(x)
+        distance = x if self.middles is None else x - self.middles[at]
+        for part in chunks(len(x), len(self.steeps)):
+            self.check()
+            steep = self.steeps.take(at[part], axis=1)
+            share = distance[part] - self.crossings.take(at[part], axis=1)
+            share *= steep
+            np.exp(share, out=share)
+            total = share.sum(axis=0)
+            share *= steep
+            np.log(total, out=log_sum[part])
+            np.divide(share.sum(axis=0), total, out=mean[part])
+        return log_sum, mean
+
+
+def _padded(values: Floats, width: int) -> Floats:
+    return np.concatenate([values, np.full((width - len(values), values.shape[1]), HUGE)])
 
 
 class Envelope:
     """A sum of lines as its largest line and the few next to it: where which line leads, and log and slope of the sum.
 
     ``nodes`` are the x at which one line takes over from the next, each with nodes around it; never empty. ``heights``
-    and ``middles`` are the lines' parameters in order of slope, ``order`` says which line of the sum each one is;
-    ``width`` is how many neighbours in that order the sum is taken over. Whatever the number of points, a temporary
-    array of lines by points holds at most CHUNK numbers, or those of one point.
+    and ``middles`` are those of the components; ``width`` is how many neighbours among them the sum is taken over.
+    Whatever the number of points, a temporary array of lines by points holds at most CHUNK numbers, or those of one
+    point; ``check`` is called before each.
     """
 
-    def __init__(self, lines: LineSum) -> None:
-        heights, middles, c = lines.parameters(FLOAT)
-        slopes = 2 * c * middles if lines.c else middles
-        intercepts = heights - c * middles**2 if lines.c else heights
-        self.order: Indices = np.lexsort((intercepts, slopes))
-        self.heights, self.middles = heights[self.order], middles[self.order]
-        slopes, intercepts = slopes[self.order], intercepts[self.order]
-        self._c = c if lines.c else None
-        steepest = float(np.abs(middles).max())
-        self.scale = float(1 / np.sqrt(2 * c)) if lines.c else 1 / steepest if steepest else np.inf
+    def __init__(self, components: Components, check: Callable[[], None] = lambda: None) -> None:
+        self.components, self.check = components, check
+        self.heights, self.middles = components.heights.near, components.middles.near
+        self.c = c = components.c
+        slopes = 2 * c * self.middles if c else self.middles
+        intercepts = self.heights - c * self.middles**2 if c else self.heights
+        steepest = float(np.abs(self.middles).max())
+        self.scale = float(1 / np.sqrt(2 * c)) if c else 1 / steepest if steepest else np.inf
         """The σ of a Gaussian sum, or the length over which the steepest exponential changes by e."""
-        self._leading: Indices = np.array(_hull(slopes.tolist(), intercepts.tolist()))
-        self._takeover = -np.diff(intercepts[self._leading]) / np.diff(slopes[self._leading])
-        self.nodes = self._nodes(1 / np.diff(slopes[self._leading]), float(self.middles[-1]) if lines.c else 0.0)
-        reach = self._reach(slopes, intercepts)
-        self.width = min(2 * reach + 1, len(slopes))
-        self._first = np.clip(self._leading - reach, 0, len(slopes) - self.width)
-        self._table = self._relatives(np.arange(len(self._leading))) if self._fits(len(self._leading)) else None
+        self.leading = _hull(slopes, intercepts)
+        self.takeover: Floats = -np.diff(intercepts[self.leading]) / np.diff(slopes[self.leading])
+        self.nodes = self._nodes(1 / np.diff(slopes[self.leading]), float(self.middles[-1]) if c else 0.0)
+        self.reach = self._reach(slopes, intercepts)
+        self.width = min(2 * self.reach + 1, len(slopes))
+        self._first = np.clip(self.leading - self.reach, 0, len(slopes) - self.width)
+        self.table = self._relatives(np.arange(len(self.leading))) if self._fits(len(self.leading)) else None
+
+    def lifted(self, components: Components) -> Envelope:
+        """The same for components whose heights differ from these by a constant."""
+        found = copy.copy(self)
+        found.components, found.heights = components, components.heights.near
+        return found
 
     def _nodes(self, width: Floats, middle: float) -> Floats:
         """Each change of lead, where its bend fades on both sides, and points between two that are near."""
-        at = self._takeover
+        at = self.takeover
         if not len(at):
             return np.array([middle])
         low, high = at[:-1], at[1:]
@@ -77,7 +120,7 @@ class Envelope:
 
     def _thinned(self, close: NDArray[np.bool_]) -> Floats:
         """The changes of lead; of many close ones, one in every DENSE scale lengths: that is smooth enough."""
-        at = self._takeover
+        at = self.takeover
         cell = np.floor(at / (DENSE * self.scale))
         spared = np.ones(len(at), dtype=bool)
         spared[1:-1] = ~(close[:-1] & close[1:] & (cell[1:-1] == cell[:-2]))
@@ -86,13 +129,13 @@ class Envelope:
 
     def _reach(self, slopes: Floats, intercepts: Floats) -> int:
         """How far from the leading line, in order of slope, a line within e^−NEGLIGIBLE of it can be."""
-        x, leading = self._takeover, self._leading
+        x, leading = self.takeover, self.leading
         count, reach, steps = len(x), 0, 1
         if not count:  # one line leads everywhere: those of its slope stay next to it, the others fall behind
             logs = intercepts - intercepts[leading[0]]
             near = np.flatnonzero(~(logs < -NEGLIGIBLE))
             return int(np.abs(near - leading[0]).max(initial=0))
-        change = np.arange(count)
+        change: Indices = np.arange(count)
         while steps < count:  # at a change of lead, the leading lines fall off to both sides in order
             ends = np.clip([change - steps, change + 1 + steps], 0, count)
             behind = intercepts[leading[ends]] - intercepts[leading[:-1]]
@@ -104,12 +147,13 @@ class Envelope:
         last = leading[np.minimum(change + 1 + steps, count)]
         offsets = np.arange(int((last - first).max()) + 1)
         for part in chunks(count, len(offsets)):
+            self.check()
             line = np.minimum(first[part, None] + offsets, len(slopes) - 1)
             lead = leading[:-1][part, None]
             logs = intercepts[line] - intercepts[lead] + (slopes[line] - slopes[lead]) * x[part, None]
-            near = ~(logs < -NEGLIGIBLE)
+            close = ~(logs < -NEGLIGIBLE)
             distance = np.maximum(line - lead, leading[1:][part, None] - line)
-            reach = max(reach, int(distance[near].max(initial=0)))
+            reach = max(reach, int(distance[close].max(initial=0)))
         return reach
 
     def _fits(self, points: int) -> bool:
@@ -117,55 +161,45 @@ class Envelope:
 
     def first(self, x: Floats) -> Indices:
         """The first of the ``width`` lines that matter at x, in order of slope."""
-        found: Indices = self._first[np.searchsorted(self._takeover, x)]
+        found: Indices = self._first[np.searchsorted(self.takeover, x)]
         return found
 
-    def _relatives(self, at: Indices) -> tuple[Floats, Floats]:
-        """(height, middle) less those of the leading line, of the lines that matter where the at-th line leads."""
-        lead = self._leading[at]
+    def _relatives(self, at: Indices) -> Table:
+        """The lines that matter where the at-th line leads."""
+        lead = self.leading[at]
         band = self._first[at] + np.arange(self.width)[:, None]
-        return self.heights[band] - self.heights[lead], self.middles[band] - self.middles[lead]
+        rise, offset = self.heights[band] - self.heights[lead], self.middles[band] - self.middles[lead]
+        steep = 2 * self.c * offset if self.c else offset
+        steep = np.where((steep == 0) & (rise != 0), 1 / HUGE, steep)  # of one slope: they cross very far out
+        with np.errstate(all="ignore"):
+            crossing = np.where(steep == 0, 0.0, (offset / 2 if self.c else 0.0) - rise / steep)
+        return Table(steep, crossing, self.middles[lead] if self.c else None, self.check)
 
-    def relative(self, x: Floats) -> tuple[Floats, Floats, Floats, Floats]:
-        """(log of the sum less that of its leading line, mean middle less the leading one's, its height, its middle).
+    def leads(self, x: Floats) -> Indices:
+        """Which of the leading lines leads at x."""
+        found: Indices = np.searchsorted(self.takeover, x)
+        return found
 
-        Differences of exponents are lines in x, so they keep their digits far out, where the exponents are huge.
-        """
-        shape, x = x.shape, x.ravel()
-        at = np.searchsorted(self._takeover, x)
-        lead = self._leading[at]
-        middle = self.middles[lead]
-        if self._fits(len(x)):
-            log_sum, mean = self._sums(x, at, middle)
-        else:
-            log_sum, mean = np.empty_like(x), np.empty_like(x)
-            for part in chunks(len(x), self.width):
-                log_sum[part], mean[part] = self._sums(x[part], at[part], middle[part])
-        return log_sum.reshape(shape), mean.reshape(shape), self.heights[lead].reshape(shape), middle.reshape(shape)
-
-    def _sums(self, x: Floats, at: Indices, middle: Floats) -> tuple[Floats, Floats]:
-        if self._table is None:
-            rise, offset = self._relatives(at)
-        else:
-            rise, offset = (values.take(at, axis=1) for values in self._table)
-        if self._c is None:
-            share = offset * x
-        else:
-            share = offset * -0.5
-            share += x - middle
-            share *= offset * (2 * self._c)
-        share += rise
-        np.exp(share, out=share)
-        total = share.sum(axis=0)
-        share *= offset
-        return np.log(total), share.sum(axis=0) / total
+    def sums(self, x: Floats, at: Indices) -> tuple[Floats, Floats]:
+        """As Table.sums."""
+        if self.table is not None:
+            return self.table.sums(x, at)
+        log_sum, mean = np.empty_like(x), np.empty_like(x)
+        for part in chunks(len(x), self.width):
+            count = len(at[part])
+            log_sum[part], mean[part] = self._relatives(at[part]).sums(x[part], np.arange(count))
+        return log_sum, mean
 
     def log_and_score(self, x: Floats) -> tuple[Floats, Floats]:
         """log of the sum and its slope."""
-        log_sum, offset, height, middle = self.relative(x)
-        if self._c is None:
-            return log_sum + height + middle * x, middle + offset
-        return log_sum + height - self._c * (x - middle) ** 2, -2 * self._c * (x - middle - offset)
+        shape, x = x.shape, x.ravel()
+        at = self.leads(x)
+        log_sum, mean = self.sums(x, at)
+        height, middle = self.heights[self.leading[at]], self.middles[self.leading[at]]
+        if not self.c:
+            return (log_sum + height + middle * x).reshape(shape), (middle + mean).reshape(shape)
+        distance = x - middle
+        return (log_sum + height - self.c * distance**2).reshape(shape), (mean - 2 * self.c * distance).reshape(shape)
 
     def mass(self, a: Floats, b: Floats) -> Floats:
         """∫ of a Gaussian sum over each [a, b]: the whole of the lines centred inside, and the tails at both ends."""
@@ -181,6 +215,7 @@ class Envelope:
         right, left = np.empty_like(x), np.empty_like(x)
         root = np.sqrt(0.5) / self.scale
         for part in chunks(len(x), self.width):
+            self.check()
             at = x[part]
             band = self.first(at) + np.arange(self.width)[:, None]
             distance = at - self.middles[band]
@@ -197,18 +232,15 @@ def chunks(points: int, lines: int) -> Iterator[slice]:
     return (slice(start, start + step) for start in range(0, points, step))
 
 
-def masses(lines: LineSum, envelope: Envelope | None, a: Floats, b: Floats) -> Floats:
-    """∫ of the sum over each [a, b], of shape (intervals,); the envelope is that of these lines, if there is one."""
-    if envelope is not None and lines.c and len(lines.lines) > FEW:
-        return envelope.mass(a, b)
-    found = np.zeros_like(a)
-    for part in chunks(len(a), len(lines.lines) if lines.lines and lines.c else 1):  # exponentials go one by one
-        found[part] = lines.moments(a[part], b[part], 0, FLOAT)[0]
-    return found
-
-
-def _hull(slopes: list[float], intercepts: list[float]) -> list[int]:
+def _hull(slopes: Floats, intercepts: Floats) -> Indices:
     """The lines that lead somewhere, in order; slopes do not fall."""
+    with np.errstate(all="ignore"):
+        if (np.diff(slopes) > 0).all() and (np.diff(np.diff(intercepts) / np.diff(slopes)) < 0).all():
+            return np.arange(len(slopes))  # of a concave row of lines, every one leads
+    return np.array(_upper(slopes.tolist(), intercepts.tolist()))
+
+
+def _upper(slopes: list[float], intercepts: list[float]) -> list[int]:
     hull: list[int] = []
 
     def crossing(i: int, j: int) -> float:

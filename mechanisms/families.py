@@ -78,13 +78,20 @@ class ScaledFamily(Mechanism):
         return 1 / (2 * self.sigma**2)
 
 
+class GaussianMixture(ScaledFamily):
+    """A scaled family whose density on [0, ∞) is one piece, Σ w N(m, σ²) up to a factor, of weights w and means m.
+
+    Neither depends on σ: mechanisms.calibration goes from one σ to another without exact arithmetic.
+    """
+
+
 def gaussian_line(weight: Fraction, log_weight: Fraction, mean: Fraction, c: Fraction) -> Line:
     """w e^(log_weight) e^(−c (x − mean)²) under the factor e^(−c x²)."""
     return Line.of(weight, log_weight - c * mean**2, 2 * c * mean)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Gaussian(ScaledFamily):
+class Gaussian(GaussianMixture):
     """N(0, σ²)."""
 
     family: ClassVar[str] = "gaussian"
@@ -94,7 +101,7 @@ class Gaussian(ScaledFamily):
 
 
 @dataclass(frozen=True, kw_only=True)
-class MultiGaussian(ScaledFamily):
+class MultiGaussian(GaussianMixture):
     """Σ_{k=−K..K} w_k N(kΔ, σ²), w_k ∝ e^(−|k| ε) (Definition 3.1). K = 0 is the Gaussian."""
 
     family: ClassVar[str] = "multi-gaussian"
@@ -110,7 +117,7 @@ class MultiGaussian(ScaledFamily):
 
 
 @dataclass(frozen=True, kw_only=True)
-class QuasiGaussian(ScaledFamily):
+class QuasiGaussian(GaussianMixture):
     """Density ∝ e^ε e^(−x²/2σ²) + e^(−(|x|−Δ)²/2σ²) (Definition 4.1)."""
 
     family: ClassVar[str] = "quasi-gaussian"
@@ -138,7 +145,7 @@ def _read_components(value: object, where: str) -> tuple[tuple[Fraction, Fractio
 
 
 @dataclass(frozen=True, kw_only=True)
-class DeclaredMixture(ScaledFamily):
+class DeclaredMixture(GaussianMixture):
     """A mechanism of the user's own: Gaussians of one σ. (w, m) with m > 0 puts weight w at m and weight w at −m.
 
     Weights need not be normalised.
@@ -172,10 +179,13 @@ def _read_rows(value: object, where: str, width: int, expected: str) -> list[tup
 def _read_pieces(value: object, where: str) -> tuple[Piece, ...]:
     if not isinstance(value, (list, tuple)) or not 0 < len(value) <= MAX_LINES:
         raise InputError(where, value, f"a list of 1 to {MAX_LINES} pieces")
-    return tuple(
-        item if isinstance(item, Piece) else _read_piece(item, f"{where}[{number}]")
-        for number, item in enumerate(value)
-    )
+    found = []
+    for number, item in enumerate(value):
+        piece = item if isinstance(item, Piece) else _read_piece(item, f"{where}[{number}]")
+        if any(len(line.terms) != 1 or line.terms[0][0] != 1 for line in piece.sum.lines):
+            raise InputError(f"{where}[{number}].lines", "weights", "lines of one term of weight 1, as e^(a + b x)")
+        found.append(piece)
+    return tuple(found)
 
 
 def _read_piece(item: object, where: str) -> Piece:

@@ -6,15 +6,14 @@ lines that matter near each x, not with all of them.
 
 from __future__ import annotations
 
-from fractions import Fraction
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mechanisms.arithmetic import FLOAT
-from mechanisms.envelope import Envelope, Floats, Indices, chunks
-from mechanisms.lines import LineSum
+from mechanisms.components import Floats, Indices
+from mechanisms.envelope import Envelope, chunks
+from mechanisms.windows import Windows
 
 NEAR = 1e-8
 FLAT = 1e-5
@@ -30,20 +29,25 @@ _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(14)
 
 
 class LogRatio:
-    """R for two sums with lines; ``shift`` is the φ near which the lines of the two are paired."""
+    """R for two sums with lines; ``shift`` is the φ near which the lines of the two are paired.
 
-    def __init__(self, positive: LineSum, negative: LineSum, shift: float = 0.0) -> None:
-        self.positive, self.negative = positive, negative
-        self.over, self.under = Envelope(positive), Envelope(negative)
-        self.c = positive.parameters(FLOAT)[2]
-        self.same_c = positive.c == negative.c
-        self.scale = self.over.scale if positive.c else min(self.over.scale, self.under.scale)
+    ``windows`` say where R is looked at; ``nodes`` are those of the two envelopes that are inside, for all φ.
+    """
+
+    def __init__(self, over: Envelope, under: Envelope, shift: float = 0.0, windows: Windows | None = None) -> None:
+        self.over, self.under, self.windows = over, under, windows or Windows()
+        self.c = over.c
+        self.same_c = over.c == under.c
+        self.scale = over.scale if over.c else min(over.scale, under.scale)
         """The σ of a Gaussian sum, or the length over which the steepest exponential changes by e."""
+        self.nodes = self.windows.kept(over.nodes, 1.0), self.windows.kept(under.nodes)
         self._shift = shift
-        self._ends = _end(positive), _end(negative)
+        self._table = None
+        if over.table is not None and under.table is not None and bool(over.c) == bool(under.c):
+            self._table = over.table.joined(under.table)
 
     def _partners(self) -> tuple[Indices, Indices]:
-        """For each line of the one sum the nearest of the other, where that is mutual, else −1; in order of slope."""
+        """For each line of the one sum the nearest of the other, where that is mutual, else −1."""
         over, under = self.over, self.under
         unit = np.sqrt(2 * self.c) if self.c else min(self.scale, 1.0)
         middle_p = over.middles - self._shift if self.c else over.middles
@@ -58,42 +62,63 @@ class LogRatio:
     def _pairs(self) -> tuple[Indices, Indices, Floats, Floats, Floats]:
         """(negative partner of each positive line, the other way round; rise, gap, centre of each negative line).
 
-        In order of slope. Of a pair: log ratio of heights, distance of centres and their mean; for c = 0: log ratio at
-        0, distance of slopes, positive slope. The gap is exact until rounded. No partner is −1, with zeros.
+        Of a pair: log ratio of heights, distance of centres and their mean; for c = 0: log ratio at 0, distance of
+        slopes, positive slope. Rise and gap are exact until rounded. No partner is −1, with zeros.
         """
-        over, under = self.over, self.under
+        over, under = self.over.components, self.under.components
         of_positive, of_negative = self._partners()
         j = np.flatnonzero(of_negative >= 0)
         i = of_negative[j]
-        twice_c = 2 * self.positive.c or Fraction(1)
-        lines_p, lines_n = self.positive.lines, self.negative.lines
-        ends = zip(over.order[i].tolist(), under.order[j].tolist(), strict=True)
         rise, gap, centre = (np.zeros(len(of_negative)) for _ in range(3))
-        gap[j] = FLOAT.numbers([(lines_p[a].slope - lines_n[b].slope) / twice_c for a, b in ends])
-        rise[j] = over.heights[i] - under.heights[j]
-        centre[j] = (over.middles[i] + under.middles[j]) / 2 if self.c else over.middles[i]
+        gap[j] = over.middles.take(i).less(under.middles.take(j))
+        rise[j] = over.heights.take(i).less(under.heights.take(j))
+        middle_p, middle_n = over.middles.near[i], under.middles.near[j]
+        centre[j] = (middle_p + middle_n) / 2 if self.c else middle_p
         return of_positive, of_negative, rise, gap, centre
 
     def __call__(self, x: Floats, shift: Floats, level: Floats) -> tuple[Floats, Floats]:
         """(R, R′) at x; shift and level broadcast against x."""
+        ratio, slope = self.rough(x, shift)
+        return self.levelled(ratio - level, slope, x, shift, level)
+
+    def rough(self, x: Floats, shift: Floats) -> tuple[Floats, Floats]:
+        """(R, R′) for the level 0, where |R| is not so small that it loses its digits."""
+        over, under = self.over, self.under
+        y, z = (x + shift).ravel(), x.ravel()
         if not self.same_c:
-            log_p, score_p = self.over.log_and_score(x + shift)
-            log_n, score_n = self.under.log_and_score(x)
-            return log_p - log_n - level, score_p - score_n
-        log_p, offset_p, height_p, middle_p = self.over.relative(x + shift)
-        log_n, offset_n, height_n, middle_n = self.under.relative(x)
-        ratio = log_p - log_n + (height_p - height_n - level)
-        if self.c:
-            gap = middle_p - middle_n - shift
-            ratio += 2 * self.c * gap * (x - (middle_p + middle_n - shift) / 2)
-            slope = 2 * self.c * (gap + offset_p - offset_n)
+            log_p, score_p = over.log_and_score(y)
+            log_n, score_n = under.log_and_score(z)
+            return (log_p - log_n).reshape(x.shape), (score_p - score_n).reshape(x.shape)
+        at_p, at_n = over.leads(y), under.leads(z)
+        if self._table is not None:
+            at = np.concatenate([at_p, at_n + len(over.leading)])
+            log_sum, mean = self._table.sums(np.concatenate([y, z]), at)
+            log_p, log_n, mean_p, mean_n = *np.split(log_sum, 2), *np.split(mean, 2)
         else:
-            ratio += (middle_p - middle_n) * x + middle_p * shift
-            slope = middle_p - middle_n + offset_p - offset_n
-        near = (np.abs(ratio) < NEAR) & (np.abs(slope) * self.scale < FLAT)
-        if near.any():
-            shift, level = (np.broadcast_to(value, x.shape)[near] for value in (shift, level))
-            ratio[near], slope[near] = self._near(x[near], shift, level)
+            (log_p, mean_p), (log_n, mean_n) = over.sums(y, at_p), under.sums(z, at_n)
+        lead_p, lead_n = over.leading[at_p], under.leading[at_n]
+        middle_p, middle_n = over.middles[lead_p], under.middles[lead_n]
+        ratio = (log_p - log_n) + (over.heights[lead_p] - under.heights[lead_n])
+        phi = np.broadcast_to(shift, x.shape).ravel()
+        slope = mean_p - mean_n
+        if self.c:  # differences of exponents are lines in x: they keep their digits far out
+            gap = middle_p - middle_n - phi
+            ratio += 2 * self.c * gap * (z - (middle_p + middle_n - phi) / 2)
+            slope += 2 * self.c * gap
+        else:
+            ratio += (middle_p - middle_n) * z + middle_p * phi
+            slope += middle_p - middle_n
+        return ratio.reshape(x.shape), slope.reshape(x.shape)
+
+    def levelled(
+        self, ratio: Floats, slope: Floats, x: Floats, shift: Floats, level: Floats
+    ) -> tuple[Floats, Floats]:
+        """The same (R, R′), summed anew where R is so small that it lost its digits."""
+        if self.same_c:
+            near = (np.abs(ratio) < NEAR) & (np.abs(slope) * self.scale < FLAT)
+            if near.any():
+                shift, level = (np.broadcast_to(value, x.shape)[near] for value in (shift, level))
+                ratio[near], slope[near] = self._near(x[near], shift, level)
         return ratio, slope
 
     def _near(self, x: Floats, shift: Floats, level: Floats) -> tuple[Floats, Floats]:
@@ -108,6 +133,7 @@ class LogRatio:
         """
         found = np.empty((5, len(x)))
         for part in chunks(len(x), max(self.over.width, self.under.width)):
+            self.over.check()
             found[:, part] = self._excess(x[part], shift[part], level[part])
         excess, rise, negative, fall, pivot = found
         return excess, rise, negative, fall, pivot
@@ -159,9 +185,11 @@ class LogRatio:
         """Whether R > 0 as x → −∞ (or +∞), for each shift."""
         c = self.c
         if not self.same_c:
-            return np.full(shift.shape, self.positive.c < self.negative.c)
-        (low_p, high_p), (low_n, high_n) = self._ends
-        (middle_p, height_p), (middle_n, height_n) = (high_p, high_n) if right else (low_p, low_n)
+            return np.full(shift.shape, self.c < self.under.c)
+        (middle_p, height_p), (middle_n, height_n) = (
+            (envelope.middles[-1 if right else 0], envelope.heights[-1 if right else 0])
+            for envelope in (self.over, self.under)
+        )
         # the steepest line wins; exponents of the two differ by a line in x
         slope = (middle_p - middle_n) - shift if c else middle_p - middle_n + 0 * shift
         tie = height_p - height_n - level + (0 if c else middle_p * shift)
@@ -211,10 +239,3 @@ def _nearest(heights: Floats, middles: Floats, heights_there: Floats, middles_th
     distance += np.abs(heights[:, None] - heights_there[there])
     found: Indices = first + distance.argmin(axis=1)
     return found
-
-
-def _end(lines: LineSum) -> tuple[tuple[float, float], tuple[float, float]]:
-    """(middle, height) of the lines of least and of largest slope."""
-    heights, middles, _ = lines.parameters(FLOAT)
-    order = np.lexsort((heights, middles))
-    return tuple((float(middles[k]), float(heights[k])) for k in (order[0], order[-1]))  # type: ignore[return-value]

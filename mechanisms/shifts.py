@@ -14,8 +14,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from mechanisms.arithmetic import FLOAT
-from mechanisms.envelope import Floats
+from mechanisms.components import Floats
 from mechanisms.form import Form
 
 RESOLVED = 1e-2
@@ -31,9 +30,16 @@ LEAST_DISTANCE = 2.0**-50
 class CurveLike(Protocol):
     """What the scan needs of mechanisms.divergence.Curve."""
 
-    form: Form
     points: int
     """Points at which the integrand is looked at, for one shift."""
+
+    @property
+    def breaks(self) -> Floats:
+        """Where the formula of f changes."""
+
+    @property
+    def roughness(self) -> float | None:
+        """The c of e^(−c x²) E(x), log E convex on the line; None where f does not show one."""
 
     def at(self, shift: Floats, level: Floats | None = None, precise: bool = True) -> tuple[Floats, Floats, Floats]:
         """(D, D′, D″) at each shift, of ε + level in place of ε."""
@@ -56,22 +62,12 @@ def rises_with_shift(form: Form) -> bool:
     return True
 
 
-def roughness(form: Form) -> float | None:
-    """The c of e^(−c x²) E(x), log E convex on the line; None where the form does not show one."""
-    piece = form.pieces[0]
-    if len(form.pieces) > 1 or piece.stop is not None or not piece.sum.c:
-        return None
-    with np.errstate(all="ignore"):
-        rising = float(piece.sum.score(np.zeros(1), FLOAT)[0]) >= 0
-        return float(piece.sum.parameters(FLOAT)[2]) if rising or len(form.whole_line) == 1 else None
-
-
 class Scan:
     """D and D′ at nodes in [0, 1], refined where a maximum may be; ``last`` and ``slope`` are D(1) and D′(1)."""
 
     def __init__(self, curve: CurveLike, last: float, slope: float) -> None:
         self.curve = curve
-        self.c = roughness(curve.form)
+        self.c = curve.roughness
         self.phi = np.array([0.0, 1.0])
         self.value = np.array([0.0, last])
         self.slope = np.array([0.0, slope])
@@ -148,15 +144,20 @@ class Scan:
 
     def _coincidences(self) -> None:
         """For forms of several pieces: the shifts at which two ends of pieces meet, and points between them."""
-        breaks = np.array([float(p.stop) for p in self.curve.form.whole_line if p.stop is not None])
+        breaks = self.curve.breaks
         meets = np.unique(np.abs(breaks[:, None] - breaks[None, :]).ravel())
         meets = np.concatenate([[0.0], meets[(meets > 0) & (meets < 1)][:200], [1.0]])
         between = meets[:-1, None] + np.diff(meets)[:, None] * (np.arange(1, 8) / 8)
         self.add(np.concatenate([meets, between.ravel(), np.arange(1, 64) / 64]))
 
-    def maxima(self) -> list[tuple[float, float]]:
-        """(φ, D) of the maxima inside (0, 1), where D′ changes from above to below 0; of a plateau, one node."""
-        at = np.flatnonzero((self.slope[:-1] > 0) & (self.slope[1:] < 0))
+    def maxima(self, above: float = 0.0, known: float | None = None) -> list[tuple[float, float]]:
+        """(φ, D) of the maxima inside (0, 1), where D′ changes from above to below 0; of a plateau, one node.
+
+        Only those that may be above a value, and not the one next to the node ``known``.
+        """
+        at = np.flatnonzero((self.slope[:-1] > 0) & (self.slope[1:] < 0) & (self.bound > above))
+        if known is not None:
+            at = at[(self.phi[at] != known) & (self.phi[at + 1] != known)]
         low, high = self.phi[at], self.phi[at + 1]
         start = low + (high - low) * self.slope[at] / (self.slope[at] - self.slope[at + 1])
         phi, value = refine(self.curve, low, high, start)

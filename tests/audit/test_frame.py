@@ -7,10 +7,12 @@ import random
 from fractions import Fraction
 
 import pytest
+from flint import fmpq
 
 from audit.density import Density
 from audit.divergence import DivergenceAt
 from audit.exact import fraction, lower, upper
+from audit.frame import Frame, Validity
 from audit.verdict import Limits
 from tests.audit.support import ZOO, bits, multi_gaussian, point
 from tests.soundness.referee import CONTEXT, MPF, number
@@ -24,6 +26,12 @@ CASES = {
 LIFT = Fraction(1, 1000)
 
 
+def frame_of(ours: Density, shifts: tuple[Fraction, Fraction], epsilon: Fraction, cuts: list[fmpq]) -> Frame:
+    span = ours.span(shifts, epsilon, LIFT)
+    assert span is not None
+    return Frame(Validity(shifts, epsilon, LIFT), span, cuts)
+
+
 @pytest.mark.parametrize("name", CASES)
 def test_what_a_frame_says_holds_for_every_shift_and_epsilon_that_it_covers(name: str) -> None:
     (mechanism, density), first, epsilon, width = CASES[name]
@@ -33,8 +41,8 @@ def test_what_a_frame_says_holds_for_every_shift_and_epsilon_that_it_covers(name
     f = density.pieces[0].value
     with bits(128):
         ours = Density(mechanism.unit_form)
-        frame = ours.frame(shifts, epsilon, LIFT, cuts)
-    assert frame is not None and (frame.positive or name == "wide range")
+        frame = frame_of(ours, shifts, epsilon, cuts)
+    assert (frame.positive or name == "wide range")
     settled = 0
     for left, right in itertools.pairwise(cuts):
         positive = any(a <= left and right <= b for a, b in frame.positive if a is not None and b is not None)
@@ -62,10 +70,8 @@ def test_what_a_frame_says_holds_for_every_shift_and_epsilon_that_it_covers(name
 
 def test_what_a_frame_does_not_cover() -> None:
     with bits(128):
-        frame = Density(CASES["interior"][0][0].unit_form).frame(
-            (Fraction(1, 2), Fraction(3, 5)), Fraction(1), LIFT, [point(Fraction(0)), point(Fraction(1))]
-        )
-    assert frame is not None
+        ours = Density(CASES["interior"][0][0].unit_form)
+        frame = frame_of(ours, (Fraction(1, 2), Fraction(3, 5)), Fraction(1), [point(Fraction(0)), point(Fraction(1))])
     assert frame.covers(Fraction(1, 2), Fraction(1)) and frame.covers(Fraction(3, 5), 1 - LIFT)
     for shift, epsilon in (("0.49", "1"), ("0.61", "1"), ("0.55", "1.0001"), ("0.55", "0.99")):
         assert not frame.covers(Fraction(shift), Fraction(epsilon))
@@ -73,12 +79,8 @@ def test_what_a_frame_does_not_cover() -> None:
 
 @pytest.mark.parametrize("name", ["laplace", "quasi-gaussian", "camel", "gaussian"])
 def test_there_is_none_where_the_density_has_several_pieces_or_lines_cancel(name: str) -> None:
-    cuts = [point(Fraction(0)), point(Fraction(1))]
     with bits(128):
         if name != "gaussian":
-            assert (
-                Density(ZOO[name][0].unit_form).frame((Fraction(1, 2), Fraction(3, 5)), Fraction(1), LIFT, cuts) is None
-            )
+            assert Density(ZOO[name][0].unit_form).span((Fraction(1, 2), Fraction(3, 5)), Fraction(1), LIFT) is None
         eighths = Density(ZOO["eighths"][0].unit_form)
-        assert eighths.frame((Fraction(7, 8), Fraction(9, 10)), Fraction(1), LIFT, cuts) is None
-        assert eighths.frame((Fraction(1, 2), Fraction(9, 10)), Fraction(1), LIFT, cuts[:1]) is None
+        assert eighths.span((Fraction(7, 8), Fraction(9, 10)), Fraction(1), LIFT) is None

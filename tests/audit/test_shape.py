@@ -11,6 +11,8 @@ import pytest
 from audit.density import Density
 from audit.exact import lower, upper
 from audit.shape import LogCurve, Roughness, is_log_concave, range_on, step_shifts
+from mechanisms.form import Form, Piece
+from mechanisms.lines import ZERO, Line, LineSum
 from tests.audit.support import ZOO, bits, contains, declared, point
 from tests.soundness.referee import CONTEXT, MPF, number
 
@@ -141,3 +143,14 @@ def test_a_curve_is_log_f_with_bounds_that_tighten() -> None:
             assert contains(left.log, CONTEXT.log(density.pieces[1].value(number("1/3"))) + scale, slack=1e-35)
             gaps.append(float(curve.upper_log(left, right) - curve.lower_log(left, right)))
     assert gaps[0] > gaps[1] > gaps[2] > 0
+
+
+def test_a_jump_between_lines_of_several_terms_is_a_rough_point() -> None:
+    """Their first terms agree, the others do not: f jumps."""
+    double = Line(((Fraction(1), ZERO), (Fraction(20), Fraction(-1))), ZERO)
+    single = Line(((Fraction(1), ZERO),), ZERO)
+    c = Fraction(1, 32)
+    for first, second in ((double, single), (single, double), (double, double)):
+        pieces = Piece(ZERO, Fraction(1, 2), LineSum(c, (first,))), Piece(Fraction(1, 2), None, LineSum(c, (second,)))
+        assert Fraction(1, 2) in Roughness.of(Form(pieces)).points
+        assert not is_log_concave(Form(pieces))

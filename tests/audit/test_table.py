@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 from fractions import Fraction
 from typing import Any
@@ -11,13 +12,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import audit.table
+from audit.decide import decide
 from audit.shape import Roughness
 from audit.shifts import is_cover
 from audit.sweep import Sweep
 from audit.table import Alpha, Table, is_on_lattice, propose_table
-from audit.verdict import Expired, Limits
+from audit.verdict import Expired, Limits, Verdict
 from mechanisms.numbers import read_real
-from tests.audit.support import FEW, ZOO, bits, multi_gaussian, quasi_gaussian
+from tests.audit.support import FEW, ZOO, bits, declared, multi_gaussian, quasi_gaussian, statement
 from tests.soundness.referee import CONTEXT, MPF, Density, number
 
 TABLED = ["gaussian", "multi-gaussian", "quasi-gaussian", "irregular", "repeated", "eighths"]
@@ -122,6 +124,8 @@ def test_a_table_that_does_not_serve_is_refused() -> None:
         Table(form, 64, 1000)  # the centres are hundredths
     with bits(128), pytest.raises(ValueError, match="does not serve"):
         Table(form, 100, 10)  # a reach of less than one scale length
+    with bits(128), pytest.raises(ValueError, match="does not serve"):
+        Table(form, 100, 1500)  # so deep that entries underflow
     with bits(16), pytest.raises(ValueError, match="bits"):
         Table(form, 100, 1000)
     wide = multi_gaussian("0.001", 1000, "1")[0].unit_form
@@ -193,6 +197,33 @@ def test_the_means_of_a_quasi_gaussian_lie_beyond_its_break() -> None:
     for shift in (0, found.steps // 3, found.steps):
         true = referee.divergence(Fraction(shift, found.steps), "1")
         assert true <= found.upper_divergence(shift, alpha) <= true + 1e-4
+
+
+@pytest.mark.parametrize("epsilon", ["0", "1"])
+def test_mass_of_an_inner_piece_outside_the_table_counts(epsilon: str) -> None:
+    """A piece far from all centres whose line is so high that most of the mass lies there."""
+    mechanism, referee = declared(
+        ("0", "9", "0.5", [("0", "0")]), ("9", "29", "0.5", [("42", "0")]), ("29", "inf", "0.5", [("0", "0")]), scale=1
+    )
+    with bits(128):
+        found = propose_table(mechanism.unit_form, Fraction(epsilon), Fraction(1, 100), 64)
+        assert found is not None
+        alpha = Alpha.of(Fraction(epsilon))
+    for shift in (found.steps // 4, found.steps):
+        assert referee.divergence(Fraction(shift, found.steps), epsilon) <= found.upper_divergence(shift, alpha)
+
+
+def test_what_was_proved_stands_when_the_time_ends_later() -> None:
+    """After the threshold is proved, a tighter bound is looked for: if the limits end that, the verdict stands."""
+    least = Fraction(CONTEXT.nstr(ZOO["multi-gaussian"][1].supremum("1")[1], 40)) * (1 - Fraction(1, 10**30))
+    threshold, answers = least * Fraction(13, 10), set()
+    for last in range(1, 40, 3):
+        calls = itertools.count()
+        limits = Limits(expired=lambda calls=calls, last=last: next(calls) >= last)  # type: ignore[misc]
+        found = decide(statement(ZOO["multi-gaussian"][0], "1", threshold), limits)
+        assert found.sup_delta is None or found.sup_delta.upper >= least
+        answers.add((found.verdict, found.sup_delta is not None and found.sup_delta.upper == threshold))
+    assert (Verdict.VERIFIED, True) in answers and (Verdict.VERIFIED, False) in answers
 
 
 @pytest.mark.parametrize("entries", [("above",), ("below",), ("bend", "dent")])

@@ -171,7 +171,7 @@ def test_curve_and_slope_agree_with_single_shifts(name: str) -> None:
 def test_a_log_concave_density_has_its_maximum_at_the_end(name: str) -> None:
     form = MECHANISMS[name].unit_form
     ((shift, value),) = local_maxima(form, Fraction(1, 2))
-    assert shift == 1 and value == float_divergence(form, Fraction(1), Fraction(1, 2))
+    assert shift == 1 and relative(value, mpf(float_divergence(form, Fraction(1), Fraction(1, 2)))) < 1e-13
     values = Curve(form, Fraction(1, 2)).at(np.linspace(0.01, 0.99, 50))[0]
     assert (np.diff(values) >= 0).all() and values[-1] <= value
 

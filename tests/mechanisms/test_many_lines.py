@@ -13,6 +13,7 @@ import pytest
 from mechanisms.arithmetic import FLOAT
 from mechanisms.calibration import float_sigma
 from mechanisms.claims import Direct
+from mechanisms.components import Components
 from mechanisms.difference import difference
 from mechanisms.divergence import Curve, float_divergence, local_maxima, positive_intervals
 from mechanisms.envelope import Envelope
@@ -101,7 +102,7 @@ SUMS = {
 @pytest.mark.parametrize("name", SUMS)
 def test_an_envelope_is_the_sum_of_all_lines(name: str) -> None:
     lines = SUMS[name]
-    envelope = Envelope(lines)
+    envelope = Envelope(Components.of(lines))
     x = np.random.default_rng(1).uniform(-70, 70, (40, 50))
     for value, right in zip(envelope.log_and_score(x), lines.log_value_and_score(x, FLOAT), strict=True):
         np.testing.assert_allclose(value, right, rtol=1e-12, atol=1e-10 * np.abs(right).max())
@@ -110,7 +111,7 @@ def test_an_envelope_is_the_sum_of_all_lines(name: str) -> None:
 @pytest.mark.parametrize("name", ["apart", "crowded", "multi", "wide"])
 def test_masses_of_an_envelope_are_those_of_all_lines(name: str) -> None:
     lines = SUMS[name]
-    envelope = Envelope(lines)
+    envelope = Envelope(Components.of(lines))
     rng = np.random.default_rng(2)
     a = rng.uniform(-70, 70, 300)
     b = a + rng.exponential(rng.choice([0.1, 1, 30], 300))
@@ -130,7 +131,8 @@ def test_the_excess_is_the_difference_of_the_sums(name: str) -> None:
     log_p, log_n = positive.log_value(x + shift, FLOAT), negative.log_value(x, FLOAT)
     x, shift, level = (values[np.abs(log_p - log_n) < 20] for values in (x, shift, level))
     assert len(x) > 100
-    excess, rise, n, fall, pivot = LogRatio(positive, negative).excess(x, shift, level)
+    ratio = LogRatio(*(Envelope(Components.of(part)) for part in (positive, negative)))
+    excess, rise, n, fall, pivot = ratio.excess(x, shift, level)
     log_p, score_p = positive.log_value_and_score(x + shift, FLOAT)
     log_n, score_n = negative.log_value_and_score(x, FLOAT)
     p_right, n_right = np.exp(log_p - pivot), np.exp(log_n + level - pivot)

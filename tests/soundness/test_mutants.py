@@ -86,7 +86,8 @@ def not_verified(pair: tuple[Mechanism, Referee], epsilon: str, gap: str, boxes:
 def search(mechanism: Mechanism, epsilon: str, delta: Fraction, grid: int | None) -> Any:
     limits = Limits(boxes=500 if grid is None else 20_000)
     form = mechanism.unit_form
-    return Search(form, Fraction(epsilon), delta, grid=grid, tightness=None, limits=limits, progress=None).run(lambda: [])
+    found = Search(form, Fraction(epsilon), delta, grid=grid, tightness=None, limits=limits, progress=None)
+    return found.run(lambda: [])
 
 
 def exceeds_on_the_grid() -> bool:
