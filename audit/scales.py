@@ -31,7 +31,8 @@ POLISH_BITS = 192
 POLISH_TIGHTNESS = Fraction(1, 2**90)
 WIDER_GAPS = (Fraction(1, 10**12), Fraction(1, 10**9), Fraction(1, 10**6))
 """Relative gaps to try, one after the other, where the last digits cost more than the limits allow."""
-MAX_STEPS = 40
+MAX_STEPS = 62
+"""Doublings of the step from the proposal, which reach every double."""
 NEARLY = 1e-9
 """Members whose float losses are this close, relatively, are calibrated where they cannot be excluded."""
 EQUAL = Fraction(1, 10**12)

@@ -39,6 +39,8 @@ SMALL_GRID = 64
 """A grid of so many points is decided point by point."""
 FEW = 2
 """Up to so many grid points in a box are decided one by one."""
+MEASURED = Fraction(1, 2**26)
+"""Relative width of the enclosure of D at the highest peak."""
 NEAR_GOAL = Fraction(1, 2**8)
 """Maxima within this share of the goal are worth a summit."""
 PEAK_STEP = Fraction(1, 2**80)
@@ -325,13 +327,13 @@ class Search:
         self._note_peak(shift, low, bound)
         if low > threshold:
             if self.tightness is not None:
-                bound, low, _ = points.measure(shift, self.epsilon, self.tightness / 2**12, threshold)
+                bound, low, _ = points.measure(shift, self.epsilon, MEASURED, threshold)
                 self._note_peak(shift, low, bound)
             return True
         if self.tightness is None or (self._aimed and high <= goal):
             return False
         # The first shift, or a higher peak than those seen: measure it, and aim a little above it.
-        bound, low, high = points.measure(shift, self.epsilon, self.tightness / 2**12, ball(self.floor))
+        bound, low, high = points.measure(shift, self.epsilon, MEASURED, ball(self.floor))
         self._note_peak(shift, low, bound)
         self._aimed = True
         self.goal = min(self.threshold, max(upper(high), self.floor) * (1 + self.tightness))

@@ -57,7 +57,8 @@ def _solve(function: Callable[[float], tuple[float, float]]) -> float:
         if value == 0:
             return s
         low, high = (s, high) if value < 0 else (low, s)
-        step = -value / slope if slope > 0 else math.nan
+        # far from the root a Newton step gains little (log D falls like 1/s²), and its slope is lost in rounding
+        step = -value / slope if slope > 0 and abs(value) < 1 else math.nan
         newton = s + s * math.expm1(step) if abs(step) < 1 else s * math.exp(step) if abs(step) < 700 else math.nan
         following = newton if low <= newton <= high else math.sqrt(low) * math.sqrt(high)
         if abs(following - s) <= 1.2e-16 * s:

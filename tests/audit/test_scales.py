@@ -67,6 +67,27 @@ def test_the_direct_scale_of_the_quasi_gaussian_is_smaller() -> None:
     assert f"{float(sigma(found)):.8f}" == "0.14895731" and found.adjacent and "local" in found.note
 
 
+@pytest.mark.parametrize(
+    ("epsilon", "delta"), [("0.0109677798", "1.54981832e-11"), ("1e-9", "1e-30"), ("0.0012", "1e-200")]
+)
+def test_a_gaussian_scale_is_the_smallest_double_for_a_small_epsilon(epsilon: str, delta: str) -> None:
+    """Float calibration once ran off into the tail, to a scale a hundred million times too large."""
+    found = calibrate("gaussian", Direct(epsilon=epsilon, delta=delta))
+    assert found.adjacent and found.decision.verdict is Verdict.VERIFIED
+    assert abs(found.float_sigma / float(sigma(found)) - 1) < 1e-9
+
+
+@pytest.mark.parametrize("factor", [1e-3, 1e8])
+def test_a_proposal_far_off_is_made_good(factor: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    import audit.scales as scales
+
+    claim = Direct(epsilon="1", delta="1e-6")
+    right = sigma(calibrate("gaussian", claim))
+    monkeypatch.setattr(scales, "float_sigma", lambda member, claim, check=None: float(right) * factor)
+    found = calibrate("gaussian", claim)
+    assert found.adjacent and sigma(found) == right
+
+
 @pytest.mark.parametrize(("decimals", "expected"), [(2, "0.34"), (5, "0.33443"), (12, None)])
 def test_decimals_are_rounded_up(decimals: int, expected: str | None) -> None:
     found = calibrate("multi-gaussian", SEEN[0][1], K=4, decimals=decimals)
