@@ -5,6 +5,7 @@ All that does not depend on φ is made once: L(x) = log Σ C e^(bx) of each piec
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 from itertools import pairwise
 
@@ -32,12 +33,15 @@ class Density:
         self._convex = [ConvexLog(piece.sum) if piece.sum.lines else None for piece in self.pieces]
         self._masses = [Masses(piece.sum) for piece in self.pieces]
         self._breaks = [piece.stop for piece in self.pieces if piece.stop is not None]
-        self._cancelling = _cancelling_shifts(form)
+        self._slopes = [_Slopes(piece.sum) for piece in self.pieces if piece.sum.lines]
+        self._cancels: dict[Fraction, bool] = {}
         self._at_one: tuple[Fraction, AtOne | None] | None = None
 
     def cancels(self, shift: Fraction) -> bool:
         """Whether some exponentials of f(x+φ) and f(x) have the same slope, so that they must be added exactly."""
-        return self._cancelling is None or shift in self._cancelling
+        if shift not in self._cancels:
+            self._cancels[shift] = any(there.meet(here, shift) for there in self._slopes for here in self._slopes)
+        return self._cancels[shift]
 
     def stretches(self, shift: Fraction, epsilon: Fraction) -> list[StretchBalls]:
         """The integrand on the whole line but for finitely many points, in order."""
@@ -156,20 +160,22 @@ def _inside(start: Fraction | None, stop: Fraction | None) -> Fraction:
     return start + 1 if stop is None else (start + stop) / 2
 
 
-def _cancelling_shifts(form: Form) -> frozenset[Fraction] | None:
-    """The shifts at which a line of f(x+φ) and one of f(x) have the same slope; None where that is every shift.
+class _Slopes:
+    """The slopes of one piece as whole multiples of 1/denominator: many are compared at every shift."""
 
-    A line of slope b under c has slope b − 2cφ after the shift, so it meets b′ where φ = (b − b′)/2c.
-    """
-    found: set[Fraction] = set()
-    for there in form.whole_line:
-        for here in form.whole_line:
-            if there.sum.c != here.sum.c:
-                continue
-            gaps = {a.slope - b.slope for a in there.sum.lines for b in here.sum.lines}
-            if there.sum.c == 0:
-                if 0 in gaps:
-                    return None
-                continue
-            found |= {shift for gap in gaps if 0 <= (shift := gap / (2 * there.sum.c)) <= 1}
-    return frozenset(found)
+    def __init__(self, sum_: LineSum) -> None:
+        self.c = sum_.c
+        self._denominator = math.lcm(*(line.slope.denominator for line in sum_.lines))
+        self._places = {int(line.slope * self._denominator) for line in sum_.lines}
+
+    def meet(self, other: _Slopes, shift: Fraction) -> bool:
+        """Whether some line of this sum at x + shift has the slope of one of the other's: b − 2cφ = b′."""
+        if self.c != other.c:
+            return False
+        common = math.lcm(self._denominator, other._denominator)
+        turn = 2 * self.c * shift * common
+        if turn.denominator != 1:
+            return False
+        factor, factor_there = common // self._denominator, common // other._denominator
+        there = {place * factor_there for place in other._places}
+        return any(place * factor - turn.numerator in there for place in self._places)

@@ -33,6 +33,8 @@ NARROW = fmpq(1, 4096)
 """Cuts of narrower cells are those round sign changes, which move with the shift: they are not handed on."""
 MOST_CUTS = 800
 """Of more cuts handed on, only the new ones are kept."""
+FAR_BELOW, WORTH_IT = 24.0, 16.0
+"""Lines with masses below e^−FAR_BELOW of the budget are left to the tails, where the line gets so much shorter."""
 NEGLIGIBLE = 12.0
 """A line's mass below e^−NEGLIGIBLE of the budget is bounded instead of evaluated."""
 
@@ -144,14 +146,25 @@ def around(root: float) -> list[fmpq]:
     return [dyadic(root - radius), dyadic(root + radius)]
 
 
-def cut_points(balls: StretchBalls, roots: Sequence[float], extra: Sequence[fmpq]) -> list[fmpq]:
-    """Where to cut a stretch: its finite ends, round each proposed sign change, and beyond everything of interest."""
+def cut_points(
+    balls: StretchBalls, roots: Sequence[float], extra: Sequence[fmpq], budget: float = 0.0
+) -> list[fmpq]:
+    """Where to cut a stretch: its finite ends, round each proposed sign change, and beyond everything of interest.
+
+    Lines whose mass is far below the budget are of none.
+    """
     start, stop = balls.whole
     points = [end for end in (start, stop) if end is not None]
+    middles = balls.middles
+    if start is None and stop is None and budget > 0:
+        span = balls.positive_mass.span(math.log(budget) - FAR_BELOW)
+        if span is not None and span[1] - span[0] < float(max(middles) - min(middles)) - WORTH_IT:
+            middles = [dyadic(end) for end in span]
+            roots = [root for root in roots if span[0] - 1 <= root <= span[1] + 1]
     for root in roots:
         points += around(root)
     if start is None or stop is None:
-        inner = [*points, *balls.middles] or [fmpq(0)]
+        inner = [*points, *middles] or [fmpq(0)]
         low, high = min(inner), max(inner)
         margin = max(fmpq(1), high - low) / 8 + fmpq(1, 64)
         if start is None:
@@ -212,7 +225,7 @@ class DivergenceAt:
                 self._take(balls, frame, roots, budget)
                 continue
             ends = []
-            for x in cut_points(balls, roots, cuts):
+            for x in cut_points(balls, roots, cuts, budget):
                 check()
                 ends.append(balls.at(x))
             for left, right in pairwise(ends):
@@ -234,6 +247,10 @@ class DivergenceAt:
                 cells.add(balls, left, right)
         cells.add_tail(balls, balls.at(frame.first), False, budget)
         cells.add_tail(balls, balls.at(frame.last), True, budget)
+
+    def has_coarse_tails(self, budget: float) -> bool:
+        """Whether tails, charged for a larger budget, cost too much of this one."""
+        return float(self._cells.tail_charge.upper()) > budget / 4
 
     def is_exhausted(self, limits: Limits) -> bool:
         """Whether the limit on cells has been reached."""

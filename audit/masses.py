@@ -61,6 +61,14 @@ class Masses:
         amplitude, centre = coefficient(terms) * half, ball(line.slope / (2 * c))
         return _Bell(centre, amplitude, float(centre), float(amplitude.log().upper()))
 
+    def span(self, floor: float) -> tuple[float, float] | None:
+        """The least and the largest centre of a Gaussian line whose mass is above e^floor, in floats; None where there
+        is none, or c = 0. A proposal."""
+        if not self._sum.c:
+            return None
+        centres = [bell.float_centre for bell in self._bells if bell.log_amplitude > floor]
+        return (min(centres), max(centres)) if centres else None
+
     def over(self, interval: Interval, floor: float = -math.inf) -> arb:
         """The mass over one interval; ``floor`` only trades tightness for speed."""
         if not self._sum.lines:
@@ -124,6 +132,12 @@ class MovedMasses:
     def of(cls, sum_: LineSum) -> MovedMasses:
         """The masses of a sum as it stands."""
         return cls(Masses(sum_))
+
+    def span(self, floor: float) -> tuple[float, float] | None:
+        """See Masses.span."""
+        found = self._masses.span(floor - self._log_factor)
+        move = 0.0 if self._shift is None else float(arb(self._shift))
+        return None if found is None else (found[0] - move, found[1] - move)
 
     def over(self, interval: Interval, floor: float = -math.inf) -> arb:
         """The mass over one interval; see Masses.over."""

@@ -135,7 +135,7 @@ class Search:
         self._holds = False
         """Whether tables have proved D ≤ threshold; what follows only makes the bound tighter."""
         self._todo: list[Fraction] | None = None
-        self._tops: list[tuple[Fraction, Fraction]] = []
+        self._tops: dict[Fraction, Fraction] = {}
         """Shifts looked at, and lower bounds of D there."""
         self._summits: list[tuple[Fraction, Fraction]] = []
         """Ranges of shifts in which D is at most the goal."""
@@ -212,6 +212,8 @@ class Search:
             peaks, seeds = self._sweep.peaks(polish=False)[-1:], ()
         else:
             peaks = [Fraction(1), *self._sweep.peaks(polish=True)]
+        if not peaks and not seeds:
+            peaks = [Fraction(1)]
         step = SHIFT_STEP if self.grid is None else Fraction(1, self.grid)
         rounded = [min(max(round(shift / step) * step, ZERO), Fraction(1)) for shift in [*peaks, *seeds]]
         return list(dict.fromkeys(reversed(rounded)))[::-1]
@@ -219,36 +221,41 @@ class Search:
     def _find_summits(self, points: Points, rough: Roughness) -> None:
         """Ranges of shifts round the highest local maxima, in which D is at most the goal."""
         level = 8 if self._sweep is None else self._sweep.waiting[0][1]
-        for shift, low in list(self._tops):
+        for shift, low in list(self._tops.items()):
             near = not rough.points and 0 < shift < 1 and low > self.goal * (1 - NEAR_GOAL)
             if not near or any(start < shift < stop for start, stop in self._summits):
                 continue
-            found = None
             for finer in range(level, level + 24, 3):
                 self.limits.check()
-                if (found := self._summit_of(points, shift, finer)) is not None:
+                found, shift = self._summit_of(points, shift, finer)
+                if found is not None:
                     self._summits.append(found)
                     break
 
-    def _summit_of(self, points: Points, shift: Fraction, level: int) -> tuple[Fraction, Fraction] | None:
-        """The box of that level round the shift with its neighbours, where D ≤ goal is proved in them."""
+    def _summit_of(
+        self, points: Points, shift: Fraction, level: int
+    ) -> tuple[tuple[Fraction, Fraction] | None, Fraction]:
+        """The box of that level round the shift with its neighbours, where D ≤ goal is proved in them; and a shift
+        nearer to the local maximum."""
         i = math.floor(shift * 2**level)
         start, stop = Fraction(max(i - 1, 0), 2**level), Fraction(min(i + 2, 2**level), 2**level)
         for _ in range(2):
             summit = points.summit(Range(start, shift, stop), self.epsilon)
             if summit is None:
-                return None
+                break
             excess = summit.excess / points.mass
             if excess < ball(self.goal * NEAR_GOAL):
                 goal = ball(self.goal - upper(excess))
                 bound, low, high = points.evaluate(shift, self.epsilon, goal)
-                self._note_peak(shift, low, bound)
+                if self.grid is None:
+                    self._note_peak(shift, low, bound)
                 if high <= goal:
-                    return start, stop
-            shift = round((shift - Fraction(summit.slope / summit.bend)) / PEAK_STEP) * PEAK_STEP
-            if not start < shift < stop:
-                return None
-        return None
+                    return (start, stop), shift
+            nearer = round((shift - Fraction(summit.slope / summit.bend)) / PEAK_STEP) * PEAK_STEP
+            if not start < nearer < stop:
+                break
+            shift = nearer
+        return None, shift
 
     def _cover(self, points: Points, rough: Roughness, pending: list[Box]) -> bool:
         if not pending:
@@ -346,7 +353,7 @@ class Search:
     def _note_peak(self, shift: Fraction, low: arb, bound: PointBound) -> None:
         """Keep the shift with the largest lower bound."""
         least = max(lower(low), Fraction(0))
-        self._tops.append((shift, least))
+        self._tops[shift] = max(least, self._tops.get(shift, ZERO))
         if self.peak is None or least > self.peak.lower:
             index = None if self.grid is None else int(shift * self.grid)
             self.peak = Peak(shift, index, least, bound.event)

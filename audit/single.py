@@ -139,6 +139,8 @@ class Points:
                 return bound, low, high
             slack = abs(float((goal_mass - bound.lower).mid()))
             budget = min(max(slack / 4, budget * 2.0**-12), budget / 4)
+            if search.has_coarse_tails(budget):
+                search, _ = self._search(shift, epsilon, budget)
 
     def measure(
         self, shift: Fraction, epsilon: Fraction, tightness: Fraction, floor: arb
@@ -153,6 +155,8 @@ class Points:
                 return bound, low, high
             wanted = float((ball(tightness) * bound.upper).mid()) / 4
             budget = min(max(wanted, budget * 2.0**-12), budget / 4)
+            if search.has_coarse_tails(budget):
+                search, _ = self._search(shift, epsilon, budget)
 
     def is_at_most(self, shift: Fraction, epsilon: Fraction, goal: arb) -> bool:
         """Whether D_ε(φ) ≤ goal; False means D_ε(φ) > goal is proved.

@@ -105,6 +105,8 @@ def find_summit(
 
     ``span`` is for Φ without a lift, ``at`` for φ₀. ``roots`` of R(x, φ₀), in order, and ``cuts`` are proposals.
     """
+    if not shifts.start <= shifts.at <= shifts.stop or not all(map(math.isfinite, roots)):
+        return None
     places = _propose_gaps(span, shifts, roots)
     signs = None if places is None else _signs_between(span, shifts, places, cuts)
     if places is None or signs is None:

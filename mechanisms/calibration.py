@@ -11,9 +11,6 @@ import dataclasses
 import math
 from collections.abc import Callable
 from fractions import Fraction
-from functools import lru_cache
-
-import numpy as np
 
 from mechanisms.calibration_gaussian import gaussian_sigma, quasi_gaussian_sigma_theorem
 from mechanisms.claims import Claim, Theorem42
@@ -27,8 +24,8 @@ from mechanisms.families import (
     QuasiGaussian,
     ScaledFamily,
 )
-from mechanisms.numbers import InputError, natural_log, nearest_float
-from mechanisms.shifts import Scan, refine
+from mechanisms.numbers import InputError, nearest_float
+from mechanisms.peaks import CLEAR, Condition, Peak
 
 __all__ = [
     "direct_sigma",
@@ -42,120 +39,18 @@ __all__ = [
 MAX_SEARCH = 200
 COARSE = 1.1
 """Ratio of the ends of a bracket from which a peak is followed instead of sought again."""
-NODES = np.array([0.25, 0.5, 0.6, 0.7, 0.78, 0.85, 0.9, 0.94, 0.97, 0.985, 0.993, 0.998])
-_STEPS = np.array([1e-4, 1e-3, 1e-2, 0.05, 0.15, 0.4, 1.0])
-LADDER = np.concatenate([-_STEPS[::-1], [0.0], _STEPS, [2.0, 4.0, 8.0, 16.0]])
-"""Steps of log(1 − φ), from a shift, in which its local maximum is sought."""
-LEAST_LOG = -800.0
-CLEAR = 1e-5
-"""An excess of log D that a scan's rough values show for certain."""
 HOLDS = 2e-10
 """An excess of log D that is counted as none."""
-NUDGE = 1e-13
-"""First step of log σ to where another peak than the one that was followed is below the threshold."""
+NARROW = 1e-2
+"""Width of a bracket of log σ in which a peak that is lost is sought by a scan."""
+STEEP = 1e-4
+"""Width of a bracket of log σ in which a change of log D by 1 may mean that another peak was found."""
 TOLERANCE = 1e-13
 """Width of the last bracket of log σ."""
+NUDGE = 1e-12
+"""Width of the last bracket where D ends in a cliff, and the first step of σ to where another peak is gone too."""
 LEFT_OUT = 1e-15
 """Share of the threshold that the mass left out of D may have."""
-STEADY = 1e-3
-"""Share of an excess that its error may have while the bracket shrinks."""
-
-
-@dataclasses.dataclass(frozen=True)
-class _Peak:
-    """A shift, and log(D / threshold) there."""
-
-    shift: float
-    excess: float
-
-
-class _Condition:
-    """sup D ≤ threshold for the members of a family, each given by its σ."""
-
-    def __init__(self, curves: Callable[[float], Curve], threshold: Fraction) -> None:
-        self.log_goal = natural_log(threshold)
-        self.curve = lru_cache(maxsize=4)(curves)
-        """The curve at a scale."""
-
-    def _peak(self, shift: float, value: float) -> _Peak:
-        return _Peak(shift, max(math.log(value), LEAST_LOG) - self.log_goal if value > 0 else LEAST_LOG)
-
-    def end(self, sigma: float) -> _Peak:
-        """The peak at φ = 1."""
-        return self._peak(1.0, self.curve(sigma).end()[0])
-
-    def glance(self, sigma: float) -> _Peak:
-        """The largest D at a few shifts: above the threshold shows that the condition fails, below it shows nothing."""
-        if self.curve(sigma).rises:
-            return self.end(sigma)
-        value, slope, _ = self.curve(sigma).at(NODES, precise=False)
-        at = int(value.argmax())
-        found = self._peak(float(NODES[at]), float(value[at]))
-        if at == len(NODES) - 1 and slope[at] >= 0 and found.excess <= 0:
-            return max(found, self.end(sigma), key=lambda peak: peak.excess)
-        return found
-
-    def worst(self, sigma: float, known: _Peak) -> _Peak:
-        """A shift with D clearly above the threshold if there is one, else the largest local maximum.
-
-        ``known`` is a local maximum at this scale.
-        """
-        curve = self.curve(sigma)
-        end, slope = curve.end()
-        peaks = [known, self._peak(1.0, end)]
-        if peaks[1].excess > CLEAR or curve.rises:
-            return peaks[1]
-        scan = Scan(curve, end, slope)
-        scan.add(np.array([known.shift]))
-        scan.run(math.exp(self.log_goal + CLEAR))
-        top = self._peak(*scan.best())
-        if top.excess > CLEAR:
-            return top
-        peaks += [self._peak(*pair) for pair in scan.maxima(math.exp(self.log_goal), known.shift)]
-        return max(peaks, key=lambda peak: peak.excess)
-
-    def follow(self, sigma: float, shift: float) -> _Peak:
-        """The local maximum near a shift at this scale, by Newton's method on D′; see STEADY for its accuracy."""
-        curve = self.curve(sigma)
-        for _ in range(6):
-            if shift == 1:
-                break
-            value, slope, curvature = (float(part[0]) for part in curve.at(np.array([shift])))
-            if not (value > 0 and curvature < 0):
-                break
-            step = -slope / curvature
-            if not abs(step) < 0.5 * (1 - shift):
-                break
-            gain = slope * step / 2
-            found = self._peak(shift + step, value + gain)
-            if (gain / value) ** 1.5 <= max(STEADY * abs(found.excess), TOLERANCE):
-                return found
-            shift = shift + step
-        return self.climb(sigma, shift)
-
-    def climb(self, sigma: float, shift: float) -> _Peak:
-        """The local maximum uphill of a shift at this scale, or the shift itself where that is higher."""
-        if shift == 1:
-            return self.end(sigma)
-        curve = self.curve(sigma)
-        rungs = 1 - np.minimum((1 - shift) * np.exp(-LADDER), 1.0)
-        value, slope, _ = curve.at(rungs, precise=False)
-        start = int(np.flatnonzero(LADDER == 0)[0])
-        here = self._peak(shift, float(value[start]))
-        falls = slope <= 0
-        if falls[start]:
-            below = np.flatnonzero(~falls[:start])
-            at = int(below[-1]) if len(below) else None
-        else:
-            above = np.flatnonzero(falls[start:])
-            at = start + int(above[0]) - 1 if len(above) else None
-        if at is None:
-            return max(here, self.end(sigma), key=lambda peak: peak.excess)
-        share = slope[at] / (slope[at] - slope[at + 1])
-        bracket = rungs[at], rungs[at + 1], rungs[at] + share * (rungs[at + 1] - rungs[at])
-        phi, top = refine(curve, *(np.array([x]) for x in bracket))
-        found = self._peak(float(phi[0]), float(top[0]))
-        return found if found.excess > here.excess - CLEAR else here
 
 
 def direct_sigma(
@@ -170,7 +65,7 @@ def direct_sigma(
     def curves(sigma: float) -> Curve:
         return Curve(member(Fraction(sigma)).unit_form, epsilon, floor=_floor(threshold))
 
-    return _least_sigma(curves, threshold, upper)
+    return _least_sigma(curves, threshold, upper, holds=False)
 
 
 def _floor(threshold: Fraction) -> float:
@@ -180,7 +75,10 @@ def _floor(threshold: Fraction) -> float:
 def _mixture_sigma(
     template: GaussianMixture, claim: tuple[Fraction, Fraction], upper: float | None, check: Callable[[], None]
 ) -> float:
-    """As direct_sigma, of a claim (ε, threshold), in units of Δ: the curve of one member makes those of all scales."""
+    """As direct_sigma, of a claim (ε, threshold), in units of Δ: the curve of one member makes those of all scales.
+
+    ``upper`` is a scale where the claim holds.
+    """
     epsilon, threshold = claim
     one = template.with_sigma(template.sensitivity)
     curve = Curve(one.unit_form, epsilon, floor=_floor(threshold), check=check)
@@ -189,96 +87,146 @@ def _mixture_sigma(
         check()
         return curve.with_scale(sigma)
 
-    return _least_sigma(curves, threshold, upper)
+    return _least_sigma(curves, threshold, upper, holds=upper is not None)
 
 
-def _least_sigma(curves: Callable[[float], Curve], threshold: Fraction, upper: float | None) -> float:
+def _least_sigma(curves: Callable[[float], Curve], threshold: Fraction, upper: float | None, holds: bool) -> float:
+    """The search of direct_sigma; with ``holds``, the condition is known to hold at ``upper``."""
     if not 0 < threshold < 1:
         raise InputError("delta", nearest_float(threshold), "a number between 0 and 1")
-    condition = _Condition(curves, threshold)
-    low, peak = _failing(condition, 1.0 if upper is None else upper)
-    (sigma, peak), step = _follow(condition, low, peak, math.log(COARSE)), NUDGE
+    condition = Condition(curves, threshold)
+    path = _failing(condition, 1.0 if upper is None else upper, holds)
+    least, nudge = 0.0, TOLERANCE
     for _ in range(MAX_SEARCH):
-        peak = condition.worst(sigma, peak)
-        if peak.excess <= HOLDS:
+        sigma, peak = path.run()
+        sigma = max(sigma, least)
+        worst = condition.worst(sigma, peak)
+        if worst.excess > HOLDS:
+            # another peak rules there; where D ends in a cliff, its peaks differ by little more than rounding
+            nudge = max(nudge, NUDGE) if worst.excess > CLEAR else nudge
+            least, nudge = sigma * (1 + nudge), 2 * nudge
+            step = max(TOLERANCE, 1e-4 * min(worst.excess, 1.0))
+            path = _Path(condition, (sigma, worst), None, step)
+        elif path.doubtful:
+            path.trust()
+        else:
             return sigma
-        # another peak rules there; where D ends in a cliff, its peaks differ by little more than rounding
-        low = sigma
-        sigma, peak = _follow(condition, low, peak, step)
-        sigma = max(sigma, low * (1 + step))
-        step *= 4
-    raise InputError("sigma", low, "a family whose divergence falls as sigma grows")
+    raise InputError("sigma", sigma, "a family whose divergence falls as sigma grows")
 
 
-def _failing(condition: _Condition, start: float) -> tuple[float, _Peak]:
-    """(σ, a peak above the threshold there), within a factor of COARSE or so of a σ where none is seen at a glance."""
-    low, failing, high = None, None, start
-    while (peak := condition.glance(high)).excess > 0:
-        low, failing, high = high, peak, 2 * high
-        if high > 1e300:
-            raise InputError("sigma", high, "a family for which some sigma meets the claim")
-    while low is None or failing is None:
-        trial = high / 2
+def _failing(condition: Condition, start: float, holds: bool) -> _Path:
+    """A path from a σ that fails, within a factor of COARSE or so of one where no failure is seen at a glance.
+
+    That factor is larger for a peak at φ = 1, which is followed without difficulty.
+    """
+    low: tuple[float, Peak] | None = None
+    high: tuple[float, Peak | None] = start, None
+    while not holds and (peak := condition.glance(high[0])).excess > 0:
+        low, high = (high[0], peak), (2 * high[0], None)
+        if high[0] > 1e300:
+            raise InputError("sigma", high[0], "a family for which some sigma meets the claim")
+    while low is None or (high[0] > low[0] * COARSE and low[1].shift < 1):
+        trial = high[0] / 2 if low is None else math.sqrt(low[0] * high[0])
         if trial < 1e-300:
             raise InputError("sigma", trial, "a family for which some sigma fails the claim")
         peak = condition.glance(trial)
         if peak.excess > 0:
-            low, failing = trial, peak
+            low = trial, peak
         else:
-            high = trial
-    while high > low * COARSE:
-        middle = math.sqrt(low * high)
-        peak = condition.glance(middle)
-        if peak.excess > 0:
-            low, failing = middle, peak
-        else:
-            high = middle
-    return low, failing
+            high = trial, peak
+    return _Path(condition, low, high if low[1].shift < 1 else None, math.log(high[0] / low[0]))
 
 
-def _follow(condition: _Condition, low: float, peak: _Peak, step: float) -> tuple[float, _Peak]:
-    """The σ above ``low``, where this peak is above the threshold, at which it is so no more; and the peak there.
+class _Path:
+    """A peak that is above the threshold at a ``low`` σ, followed to the σ above at which it is so no more.
 
-    Chandrupatla's method on log D over log σ, from a bracket that begins with the width ``step``.
+    Chandrupatla's method on log D over log σ, from a bracket up to ``high``, or one that begins with the width
+    ``step``. Where the peak is lost above the threshold, and is not found again in a narrow bracket, the path is
+    ``doubtful``: D ends in a cliff there, or the peak moved on.
     """
-    found: dict[float, _Peak] = {}
-    shift = peak.shift
 
-    def excess(log_sigma: float) -> float:
-        nonlocal shift
-        peak = condition.follow(math.exp(log_sigma), shift)
-        if peak.excess > 0:  # below the threshold the peak may be gone, and another one found
-            shift = peak.shift
-        found[log_sigma] = peak
-        return peak.excess
+    def __init__(
+        self, condition: Condition, low: tuple[float, Peak], high: tuple[float, Peak | None] | None, step: float
+    ) -> None:
+        self._condition, self._step = condition, step
+        self._start = math.log(low[0])
+        self._seen: dict[float, Peak] = {}
+        if high is not None and high[1] is not None:
+            self._seen[math.log(high[0])] = dataclasses.replace(high[1], tracked=False)
+        self._track = [(self._start, low[1].shift)]
+        self._narrow = NARROW
+        self._bracket: tuple[float, float] | None = None
+        self.doubtful = False
 
-    b = math.log(low)
-    f_b = excess(b)
-    if f_b <= 0:
-        return low, found[b]
-    a, f_a = b + step, excess(b + step)
-    while f_a > 0:
-        step *= 2 if step > 0.05 else 16
-        b, f_b, a, f_a = a, f_a, a + step, excess(a + step)
-    t = 0.5
-    for _ in range(MAX_SEARCH):
-        x = a + t * (b - a)
-        f = excess(x)
-        if (f > 0) == (f_a > 0):
-            c, f_c = a, f_a
-        else:
-            c, b, f_c, f_b = b, a, f_b, f_a
-        a, f_a = x, f
-        share = TOLERANCE / 2 / abs(b - a)
-        if share >= 0.5 or f == 0:
-            break
-        xi, phi = (a - b) / (c - b), (f_a - f_b) / (f_c - f_b)
-        t = 0.5
-        if phi**2 < xi and (1 - phi) ** 2 < 1 - xi:
-            t = f_a / (f_b - f_a) * f_c / (f_b - f_c) + (c - a) / (b - a) * f_a / (f_c - f_a) * f_b / (f_c - f_b)
-        t = min(max(t, share), 1 - share)
-    at = a if f_a <= 0 else b
-    return math.exp(at), found[at]
+    def trust(self) -> None:
+        """The condition holds at the upper end of the bracket: doubt it once more when the bracket is STEEP."""
+        self._narrow = STEEP if self._narrow > STEEP else 0.0
+
+    def _excess(self, x: float) -> float:
+        found = self._condition.follow(math.exp(x), self._expected(x))
+        self._seen[x] = found
+        # well below the threshold the peak may be gone, and another one found
+        if found.excess > 0 or (found.tracked and found.excess > -0.05):
+            self._track = [*self._track[-1:], (x, found.shift)]
+        return found.excess
+
+    def _expected(self, x: float) -> float:
+        """Where the peak should be, log(1 − φ) taken for linear in log σ."""
+        at, shift = self._track[-1]
+        before, shift_before = self._track[0]
+        if at == before or shift == 1 or shift_before == 1:
+            return shift
+        turn = math.log((1 - shift) / (1 - shift_before)) * (x - at) / (at - before)
+        return 1 - (1 - shift) * math.exp(min(max(turn, -1.0), math.log(min(2.0, 1 / (1 - shift)))))
+
+    def run(self) -> tuple[float, Peak]:
+        """(σ, the peak there), within TOLERANCE; coarser where the path is doubtful."""
+        a, b = self._bracket or self._bracketed()
+        seen = self._seen
+        c, t = b, 0.5
+        for _ in range(MAX_SEARCH):
+            if self._ends(a, b):
+                break
+            x = a + t * (b - a)
+            self._excess(x)
+            if (seen[x].excess > 0) == (seen[a].excess > 0):
+                c = a
+            else:
+                c, b = b, a
+            a = x
+            share = TOLERANCE / 2 / abs(b - a)
+            f_a, f_b, f_c = (seen[at].excess for at in (a, b, c))
+            xi, phi = (a - b) / (c - b), (f_a - f_b) / (f_c - f_b)
+            t = 0.5
+            if phi**2 < xi and (1 - phi) ** 2 < 1 - xi:
+                t = f_a / (f_b - f_a) * f_c / (f_b - f_c) + (c - a) / (b - a) * f_a / (f_c - f_a) * f_b / (f_c - f_b)
+            t = min(max(t, share), 1 - share)
+        self._bracket = a, b
+        at = a if self._flush(a, b) or seen[a].excess <= 0 else b
+        return math.exp(at), seen[at]
+
+    def _bracketed(self) -> tuple[float, float]:
+        b, step = self._start, self._step
+        a = max(self._seen, default=b + step)
+        if self._excess(b) <= 0:
+            return b, b
+        if a in self._seen:
+            return a, b
+        while self._excess(a) > 0:
+            step *= 2 if step > 0.05 else 16
+            b, a = a, a + step
+        return a, b
+
+    def _ends(self, a: float, b: float) -> bool:
+        width, low, high = abs(b - a), self._seen[min(a, b)], self._seen[max(a, b)]
+        jumps = low.excess - high.excess > 1
+        self.doubtful = width < self._narrow and (jumps or not high.tracked)
+        return width <= (NUDGE if jumps else TOLERANCE) or self._flush(a, b) or self.doubtful
+
+    def _flush(self, a: float, b: float) -> bool:
+        """Whether the excess at a is that of a σ nearer than TOLERANCE to the root."""
+        rise = self._seen[a].excess - self._seen[b].excess
+        return abs(self._seen[a].excess * (a - b)) <= TOLERANCE * abs(rise)
 
 
 def multi_gaussian_sigma(epsilon: Fraction, threshold: Fraction, K: int) -> float:
@@ -305,8 +253,9 @@ def quasi_gaussian_sigma_direct(epsilon: Fraction, delta: Fraction) -> float:
 def float_sigma(template: ScaledFamily, claim: Claim, check: Callable[[], None] | None = None) -> float:
     """The least σ, in the unit of the query, for which the template meets the claim; its own σ does not matter.
 
-    Under theorem-3.2, D ≤ (1 − η) δ over all shifts. ``check`` is called at every σ that is tried, and may raise to
-    end the search. Raises InputError where no σ does, or none that is a float.
+    Under theorem-3.2, D ≤ (1 − η) δ over all shifts. ``check`` is called at every σ that is tried and, for mixtures of
+    Gaussians, many times in between; it may raise to end the search. Raises InputError where no σ does, or none that is
+    a float.
     """
     unit = _unit_sigma(template, claim, check)
     sigma = nearest_float(Fraction(unit) * template.sensitivity) if math.isfinite(unit) else unit

@@ -69,9 +69,10 @@ def _rest(value: Fraction, near: float) -> float:
 
 def _two_sum(a: Floats, b: Floats) -> tuple[Floats, Floats]:
     """a + b rounded, and what the rounding left out."""
-    total = a + b
-    part = total - a
-    rest = (a - (total - part)) + (b - part)
+    with np.errstate(invalid="ignore"):
+        total = a + b
+        part = total - a
+        rest = (a - (total - part)) + (b - part)
     return total, np.where(np.isfinite(rest), rest, 0.0)
 
 
@@ -112,7 +113,7 @@ class Components:
         return replace(self, heights=self.heights + Reals.of([lift]))
 
     def steepness(self) -> float:
-        """The score at 0: its sign does not depend on c."""
+        """The slope of the sum at 0, up to a factor above 0."""
         exponent = self.heights.near - (self.c * self.middles.near**2 if self.c else 0.0)
         share = np.exp(exponent - exponent.max())
         return float((share * self.middles.near).sum())

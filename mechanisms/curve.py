@@ -120,8 +120,7 @@ class Curve:
         self, form: Form, epsilon: Fraction, *, floor: float = 0.0, check: Callable[[], None] = lambda: None
     ) -> None:
         self._floor, self._check = floor, check
-        self.rises = rises_with_shift(form)
-        """Whether D is known to rise with φ."""
+        self._rises = rises_with_shift(form)
         parts = []
         for piece in form.whole_line:
             there = Components.of(piece.sum)
@@ -157,6 +156,13 @@ class Curve:
         self.points = max((overlap.points for overlap in self._overlaps), default=2)
         """Points at which the integrand is looked at, for one shift."""
         self._rows = max(1, POINTS // self.points)
+
+    @property
+    def rises(self) -> bool:
+        """Whether D is known to rise with φ, as f is log-concave: σ² is no less than any variance of the means."""
+        (first, *others) = self._parts
+        reach = float(np.abs(first.there.middles.near).max(initial=0.0))
+        return self._rises or (not others and first.there.c > 0 and 2 * first.there.c * reach * reach <= 1)
 
     @property
     def breaks(self) -> Floats:
@@ -234,8 +240,9 @@ class Curve:
                 row, a, b = np.arange(len(some)), rows.start, rows.stop
             else:
                 row, a, b = positive_runs(overlap.ratio, rows, 0.0 if precise else ROUGH)
+            cuts = np.array(windows.cuts).ravel()
             bounds = [
-                (end, sign, end == fixed[row], end == move[some][row])
+                (end, np.full(len(end), sign), (end == fixed[row]) | np.isin(end, cuts), end == move[some][row])
                 for end, sign, fixed, move in ((a, -1.0, rows.start, moving[0]), (b, 1.0, rows.stop, moving[1]))
             ]
             found.append(_Runs(overlap, some[row], bounds, rows.shift[row], rows.level[row], windows.weights(a, b)))
@@ -262,22 +269,23 @@ class Curve:
         return total
 
     def _add_slopes(self, slope: Floats, curvature: Floats, runs: _Runs) -> None:
-        overlap = runs.overlap
-        for end, sign, fixed, moving in runs.bounds:
-            finite = np.isfinite(end)
-            x, phi, owner = end[finite], runs.shift[finite], runs.owner[finite]
-            signed, jumps = sign * runs.weight[finite], (fixed & moving)[finite]
-            log_there, score_there = overlap.there.envelope.log_and_score(x + phi)
-            density = np.exp(log_there)
-            if overlap.here is None:
-                slope += np.bincount(owner, np.where(jumps, 0.0, signed * density), len(slope))
-                continue
-            log_here, score_here = overlap.here.envelope.log_and_score(x)
-            here = np.exp(log_here + runs.level[finite])
-            slope += np.bincount(owner, signed * np.where(jumps, here, density), len(slope))
-            bend = -density * score_there * score_here / (score_there - score_here)
-            root = ~fixed[finite] & np.isfinite(bend)
-            curvature += np.bincount(owner[root], (signed * bend)[root], len(slope))
+        overlap, count = runs.overlap, len(slope)
+        end, sign, fixed, moving = (np.concatenate(part) for part in zip(*runs.bounds, strict=True))
+        finite = np.isfinite(end)
+        phi, owner, weight, level = (
+            np.tile(values, 2)[finite] for values in (runs.shift, runs.owner, runs.weight, runs.level)
+        )
+        x, signed, jumps = end[finite], sign[finite] * weight, (fixed & moving)[finite]
+        log_there, score_there = overlap.there.envelope.log_and_score(x + phi)
+        density = np.exp(log_there)
+        if overlap.here is None:
+            slope += np.bincount(owner, np.where(jumps, 0.0, signed * density), count)
+            return
+        log_here, score_here = overlap.here.envelope.log_and_score(x)
+        slope += np.bincount(owner, signed * np.where(jumps, np.exp(log_here + level), density), count)
+        bend = -density * score_there * score_here / (score_there - score_here)
+        root = ~fixed[finite] & np.isfinite(bend)
+        curvature += np.bincount(owner[root], (signed * bend)[root], count)
 
 
 @dataclass(frozen=True)
@@ -285,12 +293,12 @@ class _Runs:
     """Intervals with R > 0 of one overlap, for many shifts.
 
     ``owner`` is the shift that each belongs to; ``bounds``, of the lower and of the upper ends: x, the sign in D′,
-    whether it is the end of the stretch, and whether that end moves with φ. ``weight`` is as Windows.weights.
+    whether it is the end of the stretch or a cut, and whether that end moves with φ. ``weight`` is as Windows.weights.
     """
 
     overlap: _Overlap
     owner: NDArray[np.intp]
-    bounds: list[tuple[Floats, float, NDArray[np.bool_], NDArray[np.bool_]]]
+    bounds: list[tuple[Floats, Floats, NDArray[np.bool_], NDArray[np.bool_]]]
     shift: Floats
     level: Floats
     weight: Floats

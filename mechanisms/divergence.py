@@ -169,12 +169,14 @@ def local_maxima(
     seeds: Sequence[float] = (),
     curve: Curve | None = None,
     check: Callable[[], None] = lambda: None,
+    floor: float = 0.0,
 ) -> list[tuple[float, float]]:
     """(φ, D(φ)) of the local maxima of D over [0, 1], largest D first; φ = 1 is always among them.
 
     ``form`` is in units of Δ. ``seeds`` are shifts that are looked at besides the scan's own; of a form of very many
     pieces only they are. ``curve`` is that of this form and ε, where there is one; else ``check`` is called now and
-    then, and may raise.
+    then, and may raise. Maxima below ``floor`` may be left out: where D is all but 0 almost everywhere, it takes long
+    to look for them.
     """
     if len(form.whole_line) > MAX_PIECES:
         shifts = {*(seed for seed in seeds if 0 < seed < 1), 1.0}
@@ -184,7 +186,7 @@ def local_maxima(
     found = [(1.0, last)]
     if not curve.rises:
         scan = Scan(curve, last, slope)
-        scan.run()
+        scan.run(floor=floor)
         scan.add(np.array(seeds, dtype=np.float64))
         found += scan.maxima()
     return sorted(found, key=lambda pair: -pair[1])

@@ -203,16 +203,17 @@ class Envelope:
 
     def mass(self, a: Floats, b: Floats) -> Floats:
         """∫ of a Gaussian sum over each [a, b]: the whole of the lines centred inside, and the tails at both ends."""
-        (right_a, left_a, from_a), (right_b, left_b, from_b) = self._tails(a), self._tails(b)
+        (right_a, right_b), (left_a, left_b) = self._tails(np.concatenate([a, b])).reshape(2, 2, -1)
+        from_a, from_b = np.searchsorted(self.middles, np.stack([a, b]), side="right")
         whole = np.append(2 * np.exp(self.heights), 0.0)
         inside = np.add.reduceat(whole, np.stack([from_a, from_b], axis=1).ravel())[::2] if len(a) else 0.0
         inside = np.where(from_a < from_b, inside, 0.0)
         mass: Floats = self.scale * np.sqrt(np.pi / 2) * (right_a - right_b + inside + left_b - left_a)
         return mass
 
-    def _tails(self, x: Floats) -> tuple[Floats, Floats, Indices]:
-        """Scaled masses to the right of x of the lines centred left of it, and the other way; the first line right."""
-        right, left = np.empty_like(x), np.empty_like(x)
+    def _tails(self, x: Floats) -> Floats:
+        """Scaled masses to the right of x of the lines centred left of it, and the other way; of shape (2, points)."""
+        found = np.empty((2, len(x)))
         root = np.sqrt(0.5) / self.scale
         for part in chunks(len(x), self.width):
             self.check()
@@ -221,9 +222,9 @@ class Envelope:
             distance = at - self.middles[band]
             z = root * np.abs(distance)
             tail = np.exp(self.heights[band] - z * z) * special.erfcx(z)
-            right[part] = np.where(distance < 0, 0.0, tail).sum(axis=0)
-            left[part] = np.where(distance < 0, tail, 0.0).sum(axis=0)
-        return right, left, np.searchsorted(self.middles, x, side="right")
+            left = np.where(distance < 0, tail, 0.0)
+            found[0, part], found[1, part] = (tail - left).sum(axis=0), left.sum(axis=0)
+        return found
 
 
 def chunks(points: int, lines: int) -> Iterator[slice]:

@@ -84,7 +84,8 @@ class LogRatio:
     def rough(self, x: Floats, shift: Floats) -> tuple[Floats, Floats]:
         """(R, R′) for the level 0, where |R| is not so small that it loses its digits."""
         over, under = self.over, self.under
-        y, z = (x + shift).ravel(), x.ravel()
+        z, phi = x.ravel(), shift if shift.shape == x.shape else np.broadcast_to(shift, x.shape).ravel()
+        y = z + phi
         if not self.same_c:
             log_p, score_p = over.log_and_score(y)
             log_n, score_n = under.log_and_score(z)
@@ -93,13 +94,12 @@ class LogRatio:
         if self._table is not None:
             at = np.concatenate([at_p, at_n + len(over.leading)])
             log_sum, mean = self._table.sums(np.concatenate([y, z]), at)
-            log_p, log_n, mean_p, mean_n = *np.split(log_sum, 2), *np.split(mean, 2)
+            log_p, log_n, mean_p, mean_n = (half for both in (log_sum, mean) for half in both.reshape(2, -1))
         else:
             (log_p, mean_p), (log_n, mean_n) = over.sums(y, at_p), under.sums(z, at_n)
         lead_p, lead_n = over.leading[at_p], under.leading[at_n]
         middle_p, middle_n = over.middles[lead_p], under.middles[lead_n]
         ratio = (log_p - log_n) + (over.heights[lead_p] - under.heights[lead_n])
-        phi = np.broadcast_to(shift, x.shape).ravel()
         slope = mean_p - mean_n
         if self.c:  # differences of exponents are lines in x: they keep their digits far out
             gap = middle_p - middle_n - phi

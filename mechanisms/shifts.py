@@ -19,6 +19,8 @@ from mechanisms.form import Form
 
 RESOLVED = 1e-2
 """A box is left alone where D in it is at most this share above D at its ends."""
+FIRST = 0.015
+"""log κ of the boxes to begin with."""
 MAX_ROUNDS = 60
 MAX_NODES = 2000
 MAX_POINTS = 20_000_000
@@ -107,23 +109,29 @@ class Scan:
             bound[fresh] = np.minimum(kappa * answers[count:].reshape(2, -1).max(axis=0), 1.0)
         self.phi, self.value, self.slope, self.bound = phi, value, slope, bound
 
-    def run(self, goal: float = 0.0) -> None:
+    def run(self, goal: float = 0.0, floor: float = 0.0) -> None:
         """Adds nodes until every box is resolved, or the limits are reached.
 
-        With a ``goal``: until one node is above it, or it is clear of all boxes that they are not.
+        With a ``goal``: until one node is above it, or it is clear of all boxes that they are not. Boxes where D is
+        below ``floor`` are left as they are.
         """
-        depth = 12 if self.c is not None else 40
-        self.add(np.concatenate([np.arange(1, 16) / 16, 1 - 2.0 ** -np.arange(5, depth)]))
         if self.c is None:
+            self.add(np.concatenate([np.arange(1, 16) / 16, 1 - 2.0 ** -np.arange(5, 40)]))
             self._coincidences()
             return
+        count = int(min(max(np.sqrt(self.c / 4 / FIRST), 1), 64))
+        self.add(np.concatenate([np.arange(1, count + 1) / (count + 1), 1 - 2.0 ** -np.arange(1, 5) / (count + 1)]))
         for _ in range(MAX_ROUNDS):
             ends = np.maximum(self.value[:-1], self.value[1:])
             best = float(self.value.max())
             if 0 < goal < best:
                 return
-            doubtful = (self.bound > max(best, goal)) & (self.bound > ends * (1 + RESOLVED))
-            inner = self._inner(np.flatnonzero(doubtful))
+            doubtful = (self.bound > max(best, goal, floor)) & (self.bound > ends * (1 + RESOLVED))
+            wanted = np.maximum(max(best, goal, floor, 1e-320), ends * (1 + RESOLVED))
+            boxes = np.flatnonzero(doubtful)
+            with np.errstate(over="ignore"):
+                excess = (self.bound[boxes] - ends[boxes]) / (wanted[boxes] - ends[boxes])
+            inner = self._inner(boxes, excess)
             if not len(inner) or len(self.phi) > MAX_NODES or self._points > MAX_POINTS:
                 return
             self.add(inner)
@@ -133,14 +141,18 @@ class Scan:
         at = int(self.value.argmax())
         return float(self.phi[at]), float(self.value[at])
 
-    def _inner(self, boxes: NDArray[np.intp]) -> Floats:
-        """Where to split: evenly, nearer to 1 geometrically; a few boxes in four, many in two."""
+    def _inner(self, boxes: NDArray[np.intp], excess: Floats) -> Floats:
+        """Where to split: evenly, nearer to 1 geometrically; in as many as a bound that goes with width² asks for."""
+        most = 4 if len(boxes) <= 4 else 2
+        parts = np.clip(np.ceil(np.sqrt(excess)), 2, most).astype(np.intp)
+        shares = np.concatenate([np.empty(0), *(np.arange(1, n) / n for n in parts)])
+        boxes = np.repeat(boxes, parts - 1)
         near, far = 1 - self.phi[boxes + 1], 1 - self.phi[boxes]
-        shares = np.array([[0.25], [0.5], [0.75]] if len(boxes) <= 2 else [[0.5]])
         inside = np.where(far > 2 * near, near ** (1 - shares) * far**shares, near + shares * (far - near))
-        distance = np.where(near == 0, far / 8, inside)
+        distance = np.where(near == 0, far * np.minimum(0.125, far) ** shares, inside)
         keep = (distance >= LEAST_DISTANCE) & (distance > near) & (distance < far)
-        return 1 - distance[keep]
+        found: Floats = 1 - distance[keep]
+        return found
 
     def _coincidences(self) -> None:
         """For forms of several pieces: the shifts at which two ends of pieces meet, and points between them."""
@@ -162,9 +174,9 @@ class Scan:
         start = low + (high - low) * self.slope[at] / (self.slope[at] - self.slope[at + 1])
         phi, value = refine(self.curve, low, high, start)
         found = list(zip(phi.tolist(), value.tolist(), strict=True))
-        top = self.best()
-        if top[0] < 1 and top[1] > max([self.value[-1] * (1 + 1e-9), *(v * (1 + 1e-9) for _, v in found)]):
-            found.append(top)
+        top, rough = self.best()
+        if top not in (1.0, known) and rough > max([above, self.value[-1], *value.tolist()]) * (1 + 1e-9):
+            found.append((top, float(self.curve.at(np.array([top]))[0][0])))
         return found
 
 

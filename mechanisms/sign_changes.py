@@ -18,6 +18,8 @@ from mechanisms.log_ratio import LogRatio
 MAX_SPLITS = 12
 NEARLY = 0.8
 """R is looked at between two nodes where a cubic through them comes nearer to 0 than this share of the nearer end."""
+SHARE = 0.02
+"""A step of Newton's is short where it is below this share of the distance to the ends of the bracket."""
 CLOSE = 1e-10
 """A step of Newton's so short, in scale lengths, is the last one where it is far shorter than the one before."""
 
@@ -55,9 +57,11 @@ def positive_runs(ratio: LogRatio, rows: Rows, slack: float = 0.0) -> tuple[NDAr
     found.add_ends(every[begins], rows.start[begins], up=True)
     found.add_ends(every[ends], rows.stop[ends], up=False)
     for low, high in ratio.windows.cuts:
-        for end, up in ((low, False), (high, True)):
-            above = every[value[every, (nodes == end).argmax(axis=1)] > 0]
-            found.add_ends(above, np.full(len(above), end), up, cut=True)
+        above = value[every, (nodes < low).sum(axis=1)] > 0
+        found.add_ends(every[above], np.full(int(above.sum()), low), up=False, cut=True)
+        if low < high:
+            above = value[every, (nodes < high).sum(axis=1)] > 0
+        found.add_ends(every[above], np.full(int(above.sum()), high), up=True, cut=True)
     return found.runs()
 
 
@@ -169,7 +173,7 @@ class _Changes:
         """(row, x, rank) of every change: safeguarded Newton to a few units in the last place."""
         row, low, high, roots, up = (np.concatenate(part) for part in zip(*self._parts, strict=True))
         todo, before = np.arange(len(row)), np.full(len(row), np.inf)
-        x = roots.copy()
+        first, last, x = low.copy(), high.copy(), roots.copy()
         for _ in range(100):
             r, s = self._at(row[todo], x)
             right_of = (r > 0) == up[todo]
@@ -177,7 +181,9 @@ class _Changes:
             low[todo] = np.where(right_of, low[todo], x)
             newton = x - r / s
             step = np.abs(newton - x)
-            tolerance = np.maximum(4 * np.spacing(np.abs(x)), self.slack)
+            # two changes next to each other have a bracket that ends between them
+            slack = np.minimum(self.slack, SHARE * np.minimum(newton - first[todo], last[todo] - newton))
+            tolerance = np.maximum(4 * np.spacing(np.abs(x)), slack)
             settled = (step <= tolerance) | (high[todo] - low[todo] <= tolerance) | (r == 0)
             settled |= (step <= CLOSE * self.ratio.scale) & (step <= 1e-3 * before)
             inside = (newton > low[todo]) & (newton < high[todo])

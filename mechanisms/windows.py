@@ -10,7 +10,6 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mechanisms.components import Components, Floats
 from mechanisms.envelope import Envelope
@@ -139,11 +138,3 @@ def _repeat(envelope: Envelope, first: int, last: int, start: float, stop: float
     if fall >= 0:
         return Repeat(low, low + period, period, fall, copies)
     return Repeat(high - period, high, -period, -fall, copies)
-
-
-def live(values: Floats, windows: Windows) -> NDArray[np.bool_]:
-    """Where values are not inside a cut."""
-    found = np.ones(values.shape, dtype=bool)
-    for low, high in windows.cuts:
-        found &= (values <= low) | (values >= high)
-    return found

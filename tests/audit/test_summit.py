@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 from flint import arb, fmpq
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import audit.shifts
 from audit.density import Density
 from audit.exact import lower, upper
-from audit.shifts import Search
+from audit.shifts import Box, Search
 from audit.single import Points
 from audit.summit import Range, Summit, _Gap, find_summit
+from audit.sweep import Sweep
 from audit.verdict import Limits
 from mechanisms.families import Mechanism
 from tests.audit.support import FEW, ZOO, bits, mixture, multi_gaussian, point
@@ -28,18 +28,18 @@ Pair = tuple[Mechanism, referee.Density]
 INTERIOR, TEETH = multi_gaussian("0.33", 4, "1"), mixture("0.12", ("1", "0"), ("0.8", "0.5"), ("0.6", "1"))
 FOREIGN = multi_gaussian("0.25", 3, "2")
 PEAKS: dict[str, tuple[Pair, str, Fraction]] = {
-    # name: (mechanism and referee, ε, a local maximum of D, roughly)
-    "multi-gaussian": (INTERIOR, "1", Fraction("0.748617")),
-    "highest of two": (TEETH, "1", Fraction("0.815424")),
-    "lower of two": (TEETH, "1", Fraction("0.282")),
-    "foreign epsilon": (FOREIGN, "1.3", Fraction("0.66")),
+    # name: (mechanism and referee, ε, a local maximum of D by the referee)
+    "multi-gaussian": (INTERIOR, "1", Fraction("0.7486171667403057")),
+    "highest of two": (TEETH, "1", Fraction("0.8154238370659903")),
+    "lower of two": (TEETH, "1", Fraction("0.2819541323793779")),
+    "foreign epsilon": (FOREIGN, "2.4", Fraction("0.6745403366927368")),
 }
 VALLEYS = (Fraction("0.41"), Fraction("0.94"))
 """Local minima of D between the peaks of TEETH."""
 
 
 def touching(weight: str) -> Pair:
-    """Far to the left R comes up to a local maximum, which is 0 at φ = TOUCH for a weight of 6.5608e-5."""
+    """Far to the left R comes down to a local minimum, which is 0 at φ = TOUCH for a weight of 6.5608e-5."""
     inner = [("1", "0"), ("0.367879", "1"), ("0.135335", "2"), ("0.049787", "3")]
     return mixture("0.33", *inner, (weight, "4.6"))
 
@@ -83,24 +83,22 @@ def holds(pair: Pair, epsilon: str, shifts: Range, excess: arb, others: list[Fra
     return all(pair[1].divergence(shift, epsilon) <= bound * (1 + ROUNDING) for shift in asked)
 
 
-@pytest.mark.parametrize("level", [9, 12])
 @pytest.mark.parametrize("name", PEAKS)
-def test_the_bound_holds_in_the_range_and_is_near_the_truth(name: str, level: int) -> None:
-    pair, epsilon, near = PEAKS[name]
-    rng = random.Random(name + str(level))
-    top = pair[1]._climb(number(near), number("1/500"), number(epsilon))
-    peak = Fraction(CONTEXT.nstr(top, 25))
-    width = Fraction(1, 2**level)
-    for _ in range(3):
+def test_the_bound_holds_in_the_range_and_is_near_the_truth(name: str) -> None:
+    pair, epsilon, peak = PEAKS[name]
+    rng = random.Random(name)
+    for level in (10, 13):
+        width = Fraction(1, 2**level)
         start, stop = within(rng, peak - width, peak), within(rng, peak, peak + width)
         at = within(rng, start, stop)
         excess, found = summit(pair, epsilon, Range(start, at, stop))
         assert excess is not None and found is not None
-        assert holds(pair, epsilon, Range(start, at, stop), excess, [peak, within(rng, start, stop)])
+        assert holds(pair, epsilon, Range(start, at, stop), excess, [within(rng, start, stop)])
         gain = pair[1].divergence(peak, epsilon) - pair[1].divergence(at, epsilon)
-        assert 0 <= gain <= number(upper(excess)) <= gain * (3 if level == 9 else 1.2) + MPF(10) ** -30
-        nearer = abs(Fraction(float(at) - found.slope / found.bend) - peak)
-        assert nearer < abs(at - peak) * Fraction(3, 4) + Fraction(1, 10**12)
+        assert 0 <= gain <= number(upper(excess))
+        if level == 13:
+            assert number(upper(excess)) <= gain * MPF("1.3")
+            assert abs(Fraction(float(at) - found.slope / found.bend) - peak) < abs(at - peak) / 3
 
 
 @pytest.mark.parametrize("name", PEAKS)
@@ -134,8 +132,8 @@ def wrong(rng: random.Random, roots: list[float]) -> list[float]:
     return found
 
 
-@FEW
-@given(st.sampled_from(sorted(PEAKS)), st.integers(0, 10**9), st.integers(9, 13))
+@settings(max_examples=12, deadline=None)
+@given(st.sampled_from(sorted(PEAKS)), st.integers(0, 10**9), st.integers(10, 13))
 def test_wrong_proposals_give_nothing_or_a_bound_that_holds(name: str, seed: int, level: int) -> None:
     pair, epsilon, peak = PEAKS[name]
     rng, width = random.Random(seed), Fraction(1, 2**level)
@@ -163,7 +161,7 @@ def test_a_missing_root_gives_no_summit_and_a_superfluous_one_does_no_harm() -> 
 def test_there_is_none_where_two_roots_are_about_to_appear() -> None:
     shifts = Range(TOUCH - Fraction(1, 2**11), TOUCH, TOUCH + Fraction(1, 2**11))
     assert summit(touching("6.5608e-5"), "1", shifts)[1] is None
-    for weight in ("5e-5", "1e-4"):  # R < 0 there, or well above
+    for weight in ("5e-5", "1e-4"):  # R > 0 there, or well below
         pair = touching(weight)
         excess, _ = summit(pair, "1", shifts)
         assert excess is not None and holds(pair, "1", shifts, excess, [TOUCH - Fraction(1, 4096)])
@@ -171,11 +169,12 @@ def test_there_is_none_where_two_roots_are_about_to_appear() -> None:
 
 def test_two_roots_taken_for_one_give_no_summit() -> None:
     """A proposal between two roots of which the gap holds both, and R the same sign on its two sides."""
-    pair, width = touching("1e-4"), Fraction(1, 2**9)
+    pair, width = touching("1e-4"), Fraction(1, 2**12)
     shifts = Range(TOUCH - width, TOUCH, TOUCH + width)
     first, second, *others = roots_of(pair, "1", TOUCH)
     assert first < -5.05 < -4.95 < second
-    assert proposed(pair, "1", shifts, [-5.0087, *others], [])[1] is None
+    assert proposed(pair, "1", shifts, [first, second, *others], [])[1] is not None
+    assert proposed(pair, "1", shifts, [-5.0081, *others], [])[1] is None
 
 
 @pytest.mark.parametrize("valley", VALLEYS)
@@ -251,7 +250,7 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
     asked: list[bool] = []
     found = Search._is_on_summit
 
-    def is_on_summit(self: Search, box: audit.shifts.Box) -> bool:
+    def is_on_summit(self: Search, box: Box) -> bool:
         asked.append(found(self, box))
         return asked[-1]
 
@@ -266,19 +265,19 @@ def search(pair: Pair, epsilon: str, threshold: Fraction, grid: int | None = Non
 
 @pytest.mark.parametrize("tables", [True, False])
 @pytest.mark.parametrize("name", ["multi-gaussian", "highest of two"])
-@pytest.mark.parametrize("gap", [12, 28])
+@pytest.mark.parametrize("gap", [12, 18])
 def test_a_search_that_ends_by_a_summit_is_right_on_both_sides(
     name: str, tables: bool, gap: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pair, epsilon, near = PEAKS[name]
     if not tables:
-        monkeypatch.setattr(audit.shifts.Sweep, "of", lambda *arguments: None)
-    shift, top = pair[1].supremum(epsilon)
+        monkeypatch.setattr(Sweep, "of", lambda *arguments: None)
+    top = pair[1].divergence(near, epsilon)
     true, asked = Fraction(CONTEXT.nstr(top, 45)), counted(monkeypatch)
     above = search(pair, epsilon, true * (1 + Fraction(1, 10**gap)))
     found = above.run(lambda: [near])
     assert not found.exceeds and found.upper == above.threshold and found.peak is not None
-    assert any(number(start) <= shift <= number(stop) for start, stop in above._summits)
+    assert any(start < near < stop for start, stop in above._summits)
     assert tables or any(asked)
     assert found.boxes < 1500 and number(found.peak.lower) <= top * (1 + ROUNDING)
     below = search(pair, epsilon, true * (1 - Fraction(1, 10**gap)))
@@ -291,8 +290,9 @@ def test_a_search_that_ends_by_a_summit_is_right_on_both_sides(
 def test_on_a_grid_the_evidence_is_of_its_points(share: str) -> None:
     """Thresholds between the largest D on the grid and sup D, and above both: true, whatever D is off the grid."""
     size = 1000
-    shift, top = INTERIOR[1].supremum("1")
-    nearest = [Fraction(int(float(shift) * size) + i, size) for i in (0, 1)]
+    peak = PEAKS["multi-gaussian"][2]
+    top = INTERIOR[1].divergence(peak, "1")
+    nearest = [Fraction(int(peak * size) + i, size) for i in (0, 1)]
     largest = max(INTERIOR[1].divergence(at, "1") for at in nearest)
     threshold = Fraction(CONTEXT.nstr(largest + (top - largest) * number(share), 45))
     found = search(INTERIOR, "1", threshold, size).run(lambda: [])

@@ -6,6 +6,7 @@ not be verified, an enclosure must contain the truth.
 
 from __future__ import annotations
 
+import dataclasses
 import random
 from collections.abc import Callable
 from fractions import Fraction
@@ -18,6 +19,7 @@ import audit.exact
 import audit.frame
 import audit.shifts
 import audit.single
+import audit.summit
 import audit.sweep
 import audit.theorems
 from audit.anchor import Anchor
@@ -26,10 +28,12 @@ from audit.decide import decide
 from audit.density import Density
 from audit.divergence import Cells, DivergenceAt
 from audit.exact import ball, enclosure, lower, upper
+from audit.frame import Span
 from audit.masses import Masses
 from audit.shape import Roughness
 from audit.shifts import Box, Search
 from audit.single import Points
+from audit.summit import Range, Summit, _Gap
 from audit.sweep import Sweep
 from audit.table import Alpha, Table, propose_table
 from audit.theorems import _Extremum, grid_size, ratio_5a
@@ -44,6 +48,8 @@ from tests.soundness.referee import Density as Referee
 Patch = pytest.MonkeyPatch
 ORIGINAL_OVER, ORIGINAL_TAIL, ORIGINAL_LOOK = Masses.over, Cells.add_tail, Search._look
 ORIGINAL_TABLE, ORIGINAL_ALPHA = Table.__init__, Alpha.of
+ORIGINAL_SUMMIT, ORIGINAL_AT_ROOT = audit.summit.find_summit, audit.summit._density_at_root
+ORIGINAL_SPAN = Span.__init__
 
 INTERIOR = multi_gaussian("0.33", 4, "1")
 COMB = declared(
@@ -57,6 +63,8 @@ COMB = declared(
 """Teeth one sensitivity apart: D is large between 0 and Δ and small at both."""
 WIDE = mixture("3", ("1", "0"), ("0.5", "1"))
 COARSE = multi_gaussian("0.25", 3, "2")
+BUMP = mixture("0.33", ("1", "0"), ("0.367879", "1"), ("0.135335", "2"), ("0.049787", "3"), ("1e-4", "4.6"))
+"""At φ = 0.7827, close to a local maximum of D, R dips below 0 between −5.10 and −4.92."""
 
 
 def encloses(name_or_pair: Any, shift: str, epsilon: str, budget: float, cells: int = 200_000) -> bool:
@@ -187,6 +195,42 @@ def answers_are_true() -> bool:
         points.measure(Fraction(1, 2), Fraction(2), Fraction(1, 10**6), ball(Fraction(1, 10**9)))
         goal = Fraction(str(density.divergence("0.5", "1"))) * Fraction(9, 10)
         return not points.is_at_most(Fraction(1, 2), Fraction(1), ball(goal))
+
+
+def a_summit_holds(at: str, *others: str, leave_out: int = 0, add: tuple[float, ...] = ()) -> bool:
+    """Whether the bound over Φ, from D at one of its shifts, is above D at others; or there is none.
+
+    Φ reaches 2⁻¹² to both sides. Of the roots the first few may be left out, and others proposed.
+    """
+    mechanism, density = INTERIOR if not (leave_out or add) else BUMP
+    phi, width = Fraction(at), Fraction(1, 2**12)
+    shifts = Range(phi - width, phi, phi + width)
+    roots = [float(x) for event in density.events(phi, "1") for x in event if x is not None]
+    with bits(128):
+        ours = Density(mechanism.unit_form)
+        span = ours.span((shifts.start, shifts.stop), Fraction(1), Fraction(0))
+        (balls,) = ours.stretches(phi, Fraction(1))
+        assert span is not None
+        found = audit.summit.find_summit(span, balls, shifts, Fraction(1), [*add, *roots[leave_out:]], [])
+        excess = arb(0) if found is None else found.excess / ours.mass
+    bound = density.divergence(phi, "1") + number(upper(excess))
+    return found is None or all(density.divergence(other, "1") <= bound for other in others)
+
+
+def signs_hold_for_all_shifts() -> bool:
+    """Cells decided for [1/2, 3/4], asked about R at both ends."""
+    mechanism, density = INTERIOR
+    f = density.pieces[0].value
+    shifts = Fraction(1, 2), Fraction(3, 4)
+    with bits(128):
+        span = Density(mechanism.unit_form).span(shifts, Fraction(1), Fraction(0))
+        assert span is not None
+        for i in range(-300, 300, 2):
+            sign = span.sign(*(span.balls.at(point(Fraction(i + k, 100))) for k in (0, 1)))
+            x = number(Fraction(2 * i + 1, 200))
+            if any(sign * CONTEXT.log(f(x + number(shift)) / f(x)) < sign for shift in shifts):
+                return False
+    return True
 
 
 def set_attribute(target: Any, name: str, value: Any) -> Callable[[Patch], None]:
@@ -334,6 +378,40 @@ def believe_the_cover(patch: Patch) -> None:
     patch.setattr(audit.shifts, "is_cover", lambda boxes: True)
 
 
+def excess_is_zero(patch: Patch) -> None:
+    def find_summit(*arguments: Any) -> Summit | None:
+        found = ORIGINAL_SUMMIT(*arguments)
+        return None if found is None else dataclasses.replace(found, excess=arb(0))
+
+    patch.setattr(audit.summit, "find_summit", find_summit)
+
+
+def roots_stand_still(patch: Patch) -> None:
+    patch.setattr(_Gap, "upper_bend", lambda self, sign: sign * self.score * self.density)
+
+
+def roots_not_moved(patch: Patch) -> None:
+    """f(ξ) for f(ξ + φ₀) in the slope of D."""
+
+    def at_root(convex: Any, at: Any, shifts: Range, gap: _Gap, root: float) -> arb:
+        return ORIGINAL_AT_ROOT(convex, at, dataclasses.replace(shifts, at=Fraction(0)), gap, root)
+
+    patch.setattr(audit.summit, "_density_at_root", at_root)
+
+
+def tails_not_asked(patch: Patch) -> None:
+    quarter = point(Fraction(1, 4))
+    patch.setattr(audit.summit, "_outermost", lambda span, shifts, low, high: (low - quarter, high + quarter))
+
+
+def no_height(patch: Patch) -> None:
+    def make(self: Span, *arguments: Any) -> None:
+        ORIGINAL_SPAN(self, *arguments)
+        self._height = arb(0)
+
+    patch.setattr(Span, "__init__", make)
+
+
 def nothing(patch: Patch) -> None:
     """No preparation."""
 
@@ -413,6 +491,24 @@ MUTANTS: dict[str, tuple[Callable[[Patch], None], Callable[[Patch], None], Calla
         nothing,
         set_attribute(audit.frame.Frame, "covers", lambda *_: True),
         narrow_frame_stays_narrow,
+    ),
+    "a frame takes the first shift for all": (nothing, no_height, signs_hold_for_all_shifts),
+    "a summit where it was looked for": (nothing, excess_is_zero, lambda: a_summit_holds("0.7484", "0.7486171667")),
+    "roots that do not move with the shift": (
+        nothing,
+        roots_stand_still,
+        lambda: a_summit_holds("0.7484", "0.7486171667"),
+    ),
+    "slope of D without the shift": (nothing, roots_not_moved, lambda: a_summit_holds("0.7484", "0.7486171667")),
+    "two roots taken for one": (
+        nothing,
+        set_attribute(_Gap, "is_monotone", True),
+        lambda: a_summit_holds("0.7827", "0.78262", leave_out=2, add=(-5.0081,)),
+    ),
+    "tails of a summit not looked at": (
+        nothing,
+        tails_not_asked,
+        lambda: a_summit_holds("0.7827", "0.78262", leave_out=2),
     ),
     "jumps not charged": (
         nothing,
