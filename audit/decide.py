@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 
@@ -20,6 +21,7 @@ from mechanisms.claims import Claim, Statement, Theorem32, Theorem42
 from mechanisms.divergence import local_maxima
 from mechanisms.families import Mechanism, QuasiGaussian, ScaledFamily
 from mechanisms.form import Form
+from mechanisms.numbers import natural_log
 
 TIGHTNESS = Fraction(1, 2**6)
 """Relative width of the enclosure of sup D that a decision carries, where nothing but the threshold stops it."""
@@ -163,8 +165,10 @@ def event_probabilities(form: Form, event: Sequence[Interval], shift: Fraction, 
     move = rational(shift)
     moved = [(None if a is None else a + move, None if b is None else b + move) for a, b in event]
     density = Density(form)
-    here = sum((density.probability(interval) for interval in event), arb(0))
-    there = sum((density.probability(interval) for interval in moved), arb(0))
+    # What lines add far below the threshold is not worth an error function each.
+    floor = natural_log(claim.threshold) - flint.ctx.prec * math.log(2) if claim.threshold else -math.inf
+    here = sum((density.probability(interval, floor - float(claim.epsilon)) for interval in event), arb(0))
+    there = sum((density.probability(interval, floor) for interval in moved), arb(0))
     return there, ball(claim.epsilon).exp() * here + ball(claim.threshold)
 
 

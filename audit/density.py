@@ -101,16 +101,16 @@ class Density:
             return None
         return Span(shifts, lift, balls, self.anchor(shifts[0], epsilon), convex, self.pieces[0].sum.c)
 
-    def probability(self, interval: Interval) -> arb:
-        """∫ f over the interval, divided by the mass."""
+    def probability(self, interval: Interval, floor: float = -math.inf) -> arb:
+        """∫ f over the interval, divided by the mass; what lines add below e^floor is bounded instead of evaluated."""
         start, stop = interval
-        total = arb(0)
+        total, log_mass = arb(0), float(self.mass.log())
         for piece, masses in zip(self.pieces, self._masses, strict=True):
             low, high = _rational(piece.start), _rational(piece.stop)
             a = start if low is None else low if start is None else max(start, low)
             b = stop if high is None else high if stop is None else min(stop, high)
             if piece.sum.lines and (a is None or b is None or a < b):
-                total += masses.over((a, b))
+                total += masses.over((a, b), floor + log_mass)
         return total / self.mass
 
 

@@ -35,8 +35,8 @@ MOST_CUTS = 800
 """Of more cuts handed on, only the new ones are kept."""
 FAR_BELOW, WORTH_IT = 24.0, 16.0
 """Lines with masses below e^−FAR_BELOW of the budget are left to the tails, where the line gets so much shorter."""
-NEGLIGIBLE = 12.0
-"""A line's mass below e^−NEGLIGIBLE of the budget is bounded instead of evaluated."""
+NEGLIGIBLE = 6.0
+"""Masses of lines that come to e^−NEGLIGIBLE of the budget in all are bounded instead of evaluated."""
 
 
 class Cells:
@@ -263,10 +263,11 @@ class DivergenceAt:
         """
         cells = self._cells
         cells.refine(budget, limits)
-        floor = math.log(budget) - NEGLIGIBLE if budget > 0 else -math.inf
         event: list[Interval] = []
         total, weight = arb(0), arb(0)
         proved = [*self._settled, *((balls, part) for balls, parts in cells.proved.items() for part in joined(parts))]
+        count = sum(balls.positive_mass.lines + balls.negative_mass.lines for balls, _ in proved)
+        floor = math.log(budget / count) - NEGLIGIBLE if budget > 0 and count else -math.inf
         for balls, interval in proved:
             limits.check()
             event.append(interval)

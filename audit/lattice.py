@@ -62,6 +62,8 @@ class Decimals:
             raise InputError("decimals", str(self.places), fewer)
         while self.value(rank) < value:
             rank += 1
+        while rank > 1 and self.value(rank - 1) >= value:  # its double may be rounded up
+            rank -= 1
         return max(int(rank), 1)
 
     def exists(self, rank: int) -> bool:

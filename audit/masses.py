@@ -7,8 +7,10 @@ too small to matter is bounded instead of evaluated.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
 from flint import arb, fmpq
 
 from audit.exact import ball
@@ -45,12 +47,15 @@ class Masses:
 
     def __init__(self, sum_: LineSum) -> None:
         self._sum = sum_
+        self.lines = len(sum_.lines)
         if sum_.c:
             root = ball(sum_.c).sqrt()
             self._root = root
             self._float_root = float(root)
             half = arb.pi().sqrt() / (2 * root)
             self._bells = [self._bell(line, half) for line in sum_.lines]
+            self._centres = np.array([bell.float_centre for bell in self._bells])
+            self._log_amplitudes = np.array([bell.log_amplitude for bell in self._bells])
             largest = max((abs(bell.log_amplitude) for bell in self._bells), default=0.0)
             self._may_estimate = largest < LARGEST_LOG and 0 < self._float_root < LARGEST_LOG
 
@@ -78,18 +83,22 @@ class Masses:
         start, stop = interval
         u, v = None if start is None else arb(start), None if stop is None else arb(stop)
         left, right = -math.inf if u is None else float(u), math.inf if v is None else float(v)
-        estimate = self._may_estimate and floor > -LARGEST_LOG
-        total, negligible = arb(0), 0
-        for bell in self._bells:
-            # Distance of the centre from the interval, in units where the line falls like e^(−z²).
-            z = self._float_root * max(left - bell.float_centre, bell.float_centre - right, 0.0)
-            error = 2.0**-48 * z * self._float_root * (min(abs(left), abs(right)) + abs(bell.float_centre) + z)
-            if estimate and 1 < z < LARGEST_Z and bell.log_amplitude - z * z + error < floor:
-                negligible += 1
-                continue
+        total = arb(0)
+        wanted: Sequence[int] = range(len(self._bells))
+        if self._may_estimate and floor > -LARGEST_LOG:
+            # Distance of each centre from the interval, in units where the line falls like e^(−z²).
+            with np.errstate(invalid="ignore"):  # an infinite end times a distance of 0
+                z = self._float_root * np.maximum(np.maximum(left - self._centres, self._centres - right), 0.0)
+                nearest = min(abs(left), abs(right))
+                error = 2.0**-48 * z * self._float_root * (nearest + np.abs(self._centres) + z)
+                small = (z > 1) & (z < LARGEST_Z) & (self._log_amplitudes - z * z + error < floor)
+            wanted = np.flatnonzero(~small).tolist()
+        for number in wanted:
+            bell = self._bells[number]
             z_u = None if u is None else self._root * (u - bell.centre)
             z_v = None if v is None else self._root * (v - bell.centre)
             total += bell.amplitude * _erfc_between(z_u, z_v)
+        negligible = len(self._bells) - len(wanted)
         if negligible:
             total += (negligible * arb(floor + 1).exp()).union(arb(0))
         return total
@@ -126,6 +135,8 @@ class MovedMasses:
     def __init__(self, masses: Masses, shift: fmpq | None = None, factor: arb | None = None) -> None:
         self._masses, self._shift, self._factor = masses, shift, factor
         self._log_factor = 0.0 if factor is None else float(factor.log())
+        self.lines = masses.lines
+        """How many lines the sum has."""
         self._kept: dict[Interval, tuple[float, arb]] = {}
 
     @classmethod

@@ -9,10 +9,19 @@ import math
 from fractions import Fraction
 from functools import reduce
 
+import flint
+import numpy as np
 from flint import arb, arb_poly, fmpq, fmpz
 
 from audit.exact import ball
 from mechanisms.lines import ZERO, Line, LineSum, Terms
+
+MANY = 150
+"""Degree from which a polynomial is taken in parts."""
+BLOCK, SPARE_BITS = 16, 16
+LARGEST_EXPONENT = 1e9
+"""Below this, exponents in floats are right to far less than 1."""
+TINY_RADIUS = 2.0**-20
 
 
 def coefficient(terms: Terms) -> arb:
@@ -42,8 +51,9 @@ class ConvexLog:
             values, slopes = [arb(0)] * (degree + 1), [arb(0)] * (degree + 1)
             for weight, rise, offset in zip(weights, rises, steps, strict=True):
                 values[int(offset / step)], slopes[int(offset / step)] = weight, rise
-            self._values, self._slopes = arb_poly(values), arb_poly(slopes)
             self._step = ball(step)
+            self._window = _Window(values, slopes, step) if degree > MANY else None
+            self._values, self._slopes = arb_poly(values), arb_poly(slopes)
         else:
             self._lines = list(zip(weights, rises, [ball(offset) for offset in steps], strict=True))
         self._kept: dict[tuple[fmpz, fmpz], tuple[arb, arb]] = {}
@@ -63,6 +73,9 @@ class ConvexLog:
     def _evaluate(self, x: arb) -> tuple[arb, arb]:
         if self._step is not None:
             z = (self._step * x).exp()
+            if self._window is not None and (found := self._window.at(x, z)) is not None:
+                power, total, rise = found
+                return (self.least_slope + power * self._step) * x + total.log(), self.least_slope + rise / total
             total, rise = self._values(z), self._slopes(z)
         else:
             total, rise = arb(0), arb(0)
@@ -71,6 +84,43 @@ class ConvexLog:
                 total += weight * e
                 rise += weighted_slope * e
         return self.least_slope * x + total.log(), self.least_slope + rise / total
+
+
+class _Window:
+    """A polynomial with coefficients ≥ 0 of high degree, by the terms that matter near a point, the others bounded.
+
+    Floats pick the terms. Of the others, each is below the largest by a factor e^−depth, less one e for the error of
+    floats below LARGEST_EXPONENT; so 0 ≤ their sum ≤ count · e^(largest − depth + 1).
+    """
+
+    def __init__(self, values: list[arb], slopes: list[arb], step: Fraction) -> None:
+        self._values, self._slopes, self._step = values, slopes, float(step)
+        self._largest_slope = ball(step) * (len(values) - 1)
+        logs = [None if value.is_zero() else value.log() for value in values]
+        self._logs = np.array([-math.inf if log is None else float(log) for log in logs])
+        self._serves = all(
+            log is None or (bool(log.rad() < TINY_RADIUS) and abs(float(log)) < LARGEST_EXPONENT) for log in logs
+        )
+        self._places = np.arange(len(values), dtype=np.float64)
+        self._parts: dict[tuple[int, int], tuple[arb_poly, arb_poly]] = {}
+
+    def at(self, x: arb, z: arb) -> tuple[int, arb, arb] | None:
+        """(k, Σ a_j z^(j−k), Σ a′_j z^(j−k)) enclosed, z = e^(step x), a′_j = j · step · a_j; None where floats do not
+        serve."""
+        turn = self._step * float(x)
+        if not self._serves or not abs(turn) * len(self._values) < LARGEST_EXPONENT:
+            return None
+        exponents = self._logs + self._places * turn
+        top = float(exponents.max())
+        depth = (flint.ctx.prec + SPARE_BITS) * math.log(2)
+        kept = np.flatnonzero(exponents > top - depth)
+        first, last = int(kept[0]) // BLOCK * BLOCK, min(-(-(int(kept[-1]) + 1) // BLOCK) * BLOCK, len(self._values))
+        if (first, last) not in self._parts:
+            part = slice(first, last)
+            self._parts[first, last] = arb_poly(self._values[part]), arb_poly(self._slopes[part])
+        values, slopes = self._parts[first, last]
+        rest = (arb(top - depth + 1).exp() * len(self._values) / z**first).union(arb(0))
+        return first, values(z) + rest, slopes(z) + rest * self._largest_slope
 
 
 def _common_step(offsets: list[Fraction]) -> Fraction | None:

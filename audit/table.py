@@ -32,7 +32,7 @@ from mechanisms.numbers import natural_log
 
 Floats = NDArray[np.float64]
 
-MOST_POINTS = 1 << 18
+MOST_POINTS = 1 << 20
 """Of finer tables the balls are as fast."""
 LEAST_LOG = -500.0
 """Thresholds below e^LEAST_LOG are left to the balls: entries of the table would underflow."""

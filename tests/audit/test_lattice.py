@@ -6,7 +6,7 @@ import math
 from fractions import Fraction
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from audit.lattice import Decimals, Doubles
@@ -22,6 +22,7 @@ def test_the_smallest_double_at_least_a_number(value: Fraction) -> None:
 
 
 @given(st.fractions(min_value=Fraction(1, 100), max_value=10**4), st.integers(0, 9))
+@example(Fraction(6249999999999951, 624999999999995090), 2)  # between 1/100 and its double
 def test_the_smallest_decimal_whose_double_is_at_least_a_number(value: Fraction, places: int) -> None:
     lattice = Decimals(places)
     rank = lattice.rank_at_least(value)

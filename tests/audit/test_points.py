@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from fractions import Fraction
 
 import pytest
@@ -88,3 +89,57 @@ def test_slopes_at_infinity_bound_the_slope() -> None:
             slope = convex.at(point(Fraction(x)))[1]
             assert slope >= convex.least_slope or slope.overlaps(convex.least_slope)
             assert slope <= convex.largest_slope or slope.overlaps(convex.largest_slope)
+
+
+def many_lines(seed: int) -> list[tuple[Fraction, Fraction, Fraction]]:
+    """Four hundred lines, some left out, whose coefficients fall off unevenly."""
+    rng = random.Random(seed)
+    return [
+        (Fraction(rng.randint(1, 999), 100), -Fraction(rng.randint(0, 40), 7) - Fraction(i * i, 40), Fraction(i, 3))
+        for i in range(-200, 201)
+        if i % 17 or not i
+    ]
+
+
+@pytest.mark.parametrize("spare_bits", [16, -116])
+@pytest.mark.parametrize("x", ["0", "1/3", "-17/4", "0.76", "200", "-1000"])
+def test_of_many_lines_those_that_are_left_out_are_bounded(
+    x: str, spare_bits: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With few bits kept, what is left out matters: the enclosure is wide, and holds."""
+    monkeypatch.setattr("audit.points.SPARE_BITS", spare_bits)
+    rows = many_lines(1)
+    with bits(128):
+        convex = ConvexLog(line_sum(rows))
+        assert convex._window is not None
+        value, slope = convex.at(point(Fraction(x)))
+    parts = [(number(w) * CONTEXT.exp(number(a + b * Fraction(x))), number(b)) for w, a, b in rows]
+    total = CONTEXT.fsum(part for part, _ in parts)
+    assert contains(value, CONTEXT.log(total), slack=1e-50)
+    assert contains(slope, CONTEXT.fsum(part * b for part, b in parts) / total, slack=1e-50)
+    assert float(value.rad()) < (1e-33 if spare_bits > 0 else 0.1) * max(1, abs(float(value)))
+
+
+def test_of_many_lines_few_are_taken_and_the_answer_is_that_of_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    with bits(128):
+        convex = ConvexLog(line_sum(many_lines(2)))
+        window = convex._window
+        found = [convex.at(point(Fraction(i, 7))) for i in range(-60, 60)]
+        assert window is not None and 1 < len(window._parts) < 60
+        assert max(last - first for first, last in window._parts) < 200
+        monkeypatch.setattr(window, "_serves", False)
+        convex._kept.clear()
+        for i, (value, slope) in zip(range(-60, 60), found, strict=True):
+            full_value, full_slope = convex.at(point(Fraction(i, 7)))
+            assert value.overlaps(full_value) and slope.overlaps(full_slope)
+            assert float(value.rad()) < 1e-33 and float(slope.rad()) < 1e-30
+
+
+def test_exponents_beyond_floats_are_left_to_all_lines() -> None:
+    rows = [(w, a * 10**12, b) for w, a, b in many_lines(3)]
+    with bits(128):
+        convex = ConvexLog(line_sum(rows))
+        assert convex._window is not None and not convex._window._serves
+        value, _ = convex.at(point(Fraction(0)))
+    top = max(number(a) for _, a, _ in rows)
+    assert abs(float(value) - float(top)) < 10
