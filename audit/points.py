@@ -16,6 +16,8 @@ from flint import arb, arb_poly, fmpq, fmpz
 from audit.exact import ball
 from mechanisms.lines import ZERO, Line, LineSum, Terms
 
+MOST_KEPT = 200_000
+"""Values at so many points are kept at a time."""
 MANY = 150
 """Degree from which a polynomial is taken in parts."""
 BLOCK, SPARE_BITS = 16, 16
@@ -67,6 +69,8 @@ class ConvexLog:
         key = (x.p, x.q)  # hashing an fmpq itself costs more than the evaluation
         found = self._kept.get(key)
         if found is None:
+            if len(self._kept) >= MOST_KEPT:
+                self._kept.clear()
             found = self._kept[key] = self._evaluate(arb(x))
         return found
 
