@@ -29,8 +29,10 @@ Loss = Literal["l1", "l2"]
 
 POLISH_BITS = 192
 POLISH_TIGHTNESS = Fraction(1, 2**90)
-WIDER_GAPS = (Fraction(1, 10**12), Fraction(1, 10**9), Fraction(1, 10**6))
+WIDER_GAPS = (Fraction(1, 10**12), Fraction(1, 10**9), Fraction(1, 10**6), Fraction(1, 100))
 """Relative gaps to try, one after the other, where the last digits cost more than the limits allow."""
+COSTLY_LINES, COSTLY_THRESHOLD = 100, Fraction(1, 10**50)
+"""Of more lines, or below this threshold, the widest gap is decided first: the time may end before the last digits."""
 MAX_STEPS = 62
 """Doublings of the step from the proposal, which reach every double."""
 NEARLY = 1e-9
@@ -241,6 +243,9 @@ class _LatticeSearch:
 
     def run(self, start: int) -> _Found:
         """Gallop from the start to a verified and a refuted rank, then halve between them."""
+        lines = sum(len(piece.sum.lines) for piece in self._member.pieces())
+        if lines > COSTLY_LINES or self._claim.threshold < COSTLY_THRESHOLD:
+            self._around(start, WIDER_GAPS[-1:])
         high, low = self._bracket(start)
         while high is not None and low is not None and high - low > 1:
             middle = (high + low) // 2
@@ -270,7 +275,7 @@ class _LatticeSearch:
             elif verdict is Verdict.REFUTED:
                 low = rank
             else:
-                return self._around(start)
+                return self._around(start, WIDER_GAPS)
             if high is not None and low is not None:
                 break
             rank = rank - step if high is not None else rank + step
@@ -279,11 +284,11 @@ class _LatticeSearch:
                 break
         return high, low
 
-    def _around(self, start: int) -> tuple[int | None, int | None]:
+    def _around(self, start: int, gaps: Sequence[Fraction]) -> tuple[int | None, int | None]:
         """A wider pair round a rank that the limits do not decide."""
         centre = self._lattice.value(start)
         high = low = None
-        for gap in WIDER_GAPS:
+        for gap in gaps:
             above = self._lattice.rank_at_least(centre * (1 + gap))
             below = self._lattice.rank_at_least(centre * (1 - gap))
             if high is None and self._decide(above).verdict is Verdict.VERIFIED:

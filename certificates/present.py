@@ -19,7 +19,7 @@ from certificates.issue import rounded
 from certificates.schema import CertificateRecord, Recorded, convert, read_recorded
 from certificates.trust import TrustStore
 from certificates.verify import Outcome
-from mechanisms.claims import Claim, Statement, read_statement
+from mechanisms.claims import AnyClaim, Claim, Statement, read_statement
 from mechanisms.families import ScaledFamily
 from mechanisms.numbers import exact_text, nearest_float
 
@@ -36,6 +36,7 @@ _CLAIM_WORDS = {
     "direct": "({epsilon}, {delta})-differential privacy",
     "theorem-3.2": "condition (2) of Theorem 3.2 for ({epsilon}, {delta}) and eta {eta}",
     "theorem-4.2": "the conditions of Theorem 4.2 for ({epsilon}, {delta})",
+    "zcdp": "{rho}-zero-concentrated differential privacy",
 }
 
 
@@ -48,7 +49,7 @@ def decision_document(statement: Statement, decision: Decision, certificate: str
     return {
         "verdict": decision.verdict.value,
         **statement.document(),
-        "sup_delta": None if decision.sup_delta is None else _enclosure(decision.sup_delta, statement.claim.threshold),
+        "sup_delta": None if decision.sup_delta is None else _enclosure(decision.sup_delta, *_thresholds(statement.claim)),
         "worst_shift": None if decision.worst_shift is None else exact_text(decision.worst_shift),
         "conditions": conditions,
         "witness": None if decision.witness is None else _witness(decision.witness),
@@ -139,6 +140,8 @@ def calibration_block(calibration: Calibration, certificate: str | None) -> str:
         rows.append(("refuted", f"{_scale(below)}   {'the next' if calibration.adjacent else 'not the next'} below"))
     if tried := [trial.K for trial in calibration.tried]:
         rows.append(("K", f"{getattr(statement.mechanism, 'K', None)}   chosen among {min(tried)} … {max(tried)}"))
+    if decision.verdict is Verdict.INCONCLUSIVE:
+        rows.append(("reason", decision.reason))
     rows += [
         ("optimal", calibration.note),
         ("E|X|", _between(calibration.losses.l1)),
@@ -234,7 +237,8 @@ def _between(value: Enclosure) -> str:
 def _evidence_rows(statement: Statement, found: Decision | Recorded) -> Rows:
     rows: Rows = []
     if found.sup_delta is not None:
-        rows.append(("sup of D", f"{_between(found.sup_delta)}   allowed: {_short(statement.claim.threshold)}"))
+        allowed = "".join(f"   allowed: {_short(threshold)}" for threshold in _thresholds(statement.claim))
+        rows.append(("sup of D", _between(found.sup_delta) + allowed))
     if found.worst_shift is not None:
         rows.append(("worst shift", _short(found.worst_shift)))
     rows += _condition_rows(found.conditions)
