@@ -1,4 +1,4 @@
-"""The command line: parse, call, print. One function a command.
+"""The command line: parse, call, print. One function a command; groups of commands are in certificates/commands.
 
 Exit codes, also the order of precedence among several certificates: 1 refuted or contradicted, 4 a signature that does
 not count, 2 unusable input, 3 inconclusive, 0 verified; 130 interrupted. Modules that are slow to import are imported
@@ -8,34 +8,37 @@ where they are used, so that ``audit --help`` is quick.
 from __future__ import annotations
 
 import contextlib
-import functools
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import fields
-from pathlib import Path
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from audit.verdict import Limits, Verdict
-from certificates.console import UNUSABLE, Console, Program, ask_passphrase, show_version, write
-from mechanisms.numbers import InputError, nearest_float, read_count, read_positive
+from certificates.commands.compose import compose
+from certificates.commands.keys import keygen, trust
+from certificates.commands.options import (
+    EXIT_CODES,
+    PRECEDENCE,
+    Clock,
+    Goal,
+    option,
+    with_console,
+    with_destination,
+    with_limits,
+)
+from certificates.commands.pictures import plot, report
+from certificates.commands.tables import compare, grid, published
+from certificates.console import UNUSABLE, Console, Program, show_version
+from mechanisms.numbers import InputError, read_count, read_positive
 
 if TYPE_CHECKING:
     from certificates.destination import Destination
     from mechanisms.claims import Claim
 
-EXIT_CODES = {Verdict.VERIFIED: 0, Verdict.REFUTED: 1, Verdict.INCONCLUSIVE: 3}
-PRECEDENCE = (1, 4, UNUSABLE, 3, 0)
 OPTION_OF = {"kind": "--claim", "family": "FAMILY", "K": "-K"}
 """The options that are not named as the parameter that they set."""
-
-Command = Callable[..., int]
-Clock = Callable[[], Limits]
-"""Starts the time of one proof."""
-Goal = Callable[[], "Destination | None"]
-"""Looks at where the certificate goes; None where none is wanted."""
-option = functools.partial(click.option, show_default=True)
 
 
 @click.group("audit", cls=Program, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
@@ -51,67 +54,6 @@ def main() -> None:
       audit calibrate multi-gaussian --epsilon 1 --delta 0.01 -K 4 -o cert.json
       audit verify cert.json
     """
-
-
-def _with_console(command: Command) -> Command:
-    """--json and --quiet; the command gets a ``console``."""
-
-    @click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
-    @click.option("--quiet", is_flag=True, help="Print errors only; the exit code speaks.")
-    @functools.wraps(command)
-    def with_console(*, as_json: bool, quiet: bool, **parameters: Any) -> int:
-        return command(console=Console(as_json, quiet), **parameters)
-
-    return with_console
-
-
-def _with_limits(command: Command) -> Command:
-    """--seconds and --bits; the command gets ``limits``, a Clock."""
-
-    @option("--seconds", default="60", metavar="T", help="Time for a proof; after it the answer is inconclusive.")
-    @option("--bits", type=click.IntRange(64, 1 << 20), default=Limits.bits, metavar="B", help="Largest precision.")
-    @functools.wraps(command)
-    def with_limits(*, seconds: str, bits: int, **parameters: Any) -> int:
-        allowed = nearest_float(read_positive(seconds, "--seconds"))
-
-        def limits() -> Limits:
-            end = time.monotonic() + allowed
-            return Limits(bits=bits, expired=lambda: time.monotonic() > end)
-
-        return command(limits=limits, **parameters)
-
-    return with_limits
-
-
-def _with_destination(command: Command) -> Command:
-    """--output, --key and --public-key; the command gets ``destination``, to call when its arguments are good."""
-
-    @click.option("-o", "--output", metavar="FILE", help="Write a signed certificate.")
-    @click.option("--key", metavar="FILE|URI", help="Sign with this key, not with your own.")
-    @click.option("--public-key", metavar="FILE|HEX", help="Public half of a --key that stays in its device.")
-    @functools.wraps(command)
-    def with_destination(*, output: str | None, key: str | None, public_key: str | None, **parameters: Any) -> int:
-        if public_key is not None and key is None:
-            raise InputError("--public-key", public_key, "--key with it")
-        if key is not None and output is None:
-            raise InputError("--key", key, "--output with it (a certificate is what is signed)")
-
-        def destination() -> Destination | None:
-            if output is None:
-                return None
-            from certificates.destination import Destination
-
-            return Destination.prepare(
-                output,
-                key=key,
-                public_key=public_key,
-                passphrase=ask_passphrase,
-                notice=lambda line: write(f"audit: {line}", err=True),
-            )
-
-        return command(destination=destination, **parameters)
-
-    return with_destination
 
 
 @contextlib.contextmanager
@@ -155,6 +97,38 @@ def _counts(family: str, count: str | None, largest: str | None) -> dict[str, An
     return {"candidates": range(1, read_count(largest or "20", "--max-K", MAX_K) + 1)}
 
 
+def _has_scale(family: str) -> bool:
+    from mechanisms.families import FAMILIES, ScaledFamily
+
+    return issubclass(FAMILIES[family], ScaledFamily)
+
+
+def _calibrate_offered(
+    console: Console,
+    limits: Limits,
+    goal: Destination | None,
+    family: str,
+    claim: Claim,
+    sensitivity: Fraction,
+    given: dict[str, Any],
+) -> int:
+    """As calibrate, for a family without a single scale."""
+    from audit.verdict import Expired
+    from certificates import offered, present
+
+    try:
+        with _as_options():
+            found = offered.choose(family, claim, sensitivity, given["loss"], given["decimals"], limits)
+    except Expired:
+        console.result(*present.expired(claim))
+        return EXIT_CODES[Verdict.INCONCLUSIVE]
+    if goal is not None:
+        goal.write(found.statement, found.decision, found.losses)
+    path = None if goal is None else goal.path
+    console.result(offered.offer_document(found, path), offered.offer_block(found, path))
+    return EXIT_CODES[found.decision.verdict]
+
+
 @main.command()
 @click.argument("family")
 @click.option("--epsilon", required=True, metavar="E", help="Privacy loss, exact as typed: 0.1 is 1/10.")
@@ -166,14 +140,15 @@ def _counts(family: str, count: str | None, largest: str | None) -> dict[str, An
 @click.option("--eta", metavar="H", help="With theorem-3.2: the share of delta kept for what is between grid points.")
 @option("--loss", type=click.Choice(["l1", "l2"]), default="l2", help="What auto makes small: E|X| or E X².")
 @click.option("--decimals", type=int, metavar="N", help="The smallest decimal of N places instead.")
-@_with_destination
-@_with_limits
-@_with_console
+@with_destination
+@with_limits
+@with_console
 def calibrate(console: Console, limits: Clock, destination: Goal, family: str, **given: Any) -> int:
     """Find the smallest noise scale that keeps a promise, with a proof.
 
-    FAMILY is gaussian, multi-gaussian or quasi-gaussian. The claim is proved at the scale that is printed, and refuted
-    at the next double below it.
+    FAMILY is gaussian, multi-gaussian or quasi-gaussian: the claim is proved at the scale that is printed, and refuted
+    at the next double below it. Or laplace, truncated-laplace, flipped-huber, staircase, truncated-staircase or tulap:
+    the parameters are chosen for the loss, and the claim is proved for them.
 
     \b
     Example:
@@ -188,6 +163,8 @@ def calibrate(console: Console, limits: Clock, destination: Goal, family: str, *
     from audit.verdict import Expired
     from certificates import present
 
+    if not _has_scale(family):
+        return _calibrate_offered(console, limits(), goal, family, claim, sensitivity, given)
     try:
         with _as_options(), console.progress("calibrating") as progress:
             found = find_scale(
@@ -213,9 +190,9 @@ def calibrate(console: Console, limits: Clock, destination: Goal, family: str, *
 
 @main.command()
 @click.argument("spec")
-@_with_destination
-@_with_limits
-@_with_console
+@with_destination
+@with_limits
+@with_console
 def certify(console: Console, limits: Clock, destination: Goal, spec: str) -> int:
     """Decide a claim that someone else made.
 
@@ -245,8 +222,8 @@ def certify(console: Console, limits: Clock, destination: Goal, spec: str) -> in
 
 @main.command()
 @click.argument("paths", nargs=-1, required=True, metavar="PATH...")
-@_with_limits
-@_with_console
+@with_limits
+@with_console
 def verify(console: Console, limits: Clock, paths: tuple[str, ...]) -> int:
     """Prove certificates again and check their signatures, before a release.
 
@@ -284,7 +261,7 @@ def verify(console: Console, limits: Clock, paths: tuple[str, ...]) -> int:
 
 @main.command()
 @click.argument("path")
-@_with_console
+@with_console
 def show(console: Console, path: str) -> int:
     """Print what a certificate records. Nothing is proved or checked: that is `audit verify`.
 
@@ -301,96 +278,8 @@ def show(console: Console, path: str) -> int:
     return 0
 
 
-@main.command()
-@click.option("-o", "--output", metavar="FILE", help="A key in a file of its own, which is not yet trusted.")
-@click.option("--passphrase", is_flag=True, help="Encrypt the key; asks for a passphrase, or takes AUDIT_PASSPHRASE.")
-@_with_console
-def keygen(console: Console, output: str | None, passphrase: bool) -> int:
-    """Make a signing key: yours, which you trust from now on, or another in a file.
-
-    \b
-    Example:
-      audit keygen --passphrase
-    """
-    from certificates.signing import PublicKey, create_key_file
-    from certificates.trust import create_signing_key
-
-    secret = ask_passphrase(new=True) if passphrase else None
-    if output is None:
-        own = create_signing_key(passphrase=secret)
-        signer, path = own.signer, str(own.path)
-    else:
-        signer, path = create_key_file(Path(output), secret), output
-    public = PublicKey.of_signer(signer)
-    document = {"path": path, "keyid": public.keyid, "public": public.text, "trusted": output is None}
-    trusted = "trusted" if output is None else "not trusted: audit trust add"
-    console.result(document, f"{path}\n  public key  {public.text}\n  keyid       {public.keyid}   {trusted}")
-    return 0
-
-
-@main.group()
-def trust() -> None:
-    """Whose signatures count: the public keys that you trust.
-
-    \b
-    Example:
-      audit trust list
-    """
-
-
-@trust.command("add")
-@click.argument("key")
-@click.option("--name", required=True, help="What you call it.")
-@_with_console
-def trust_add(console: Console, key: str, name: str) -> int:
-    """Trust a public key: KEY is its 64 hex digits, or a PEM file.
-
-    \b
-    Example:
-      audit trust add --name "release team" release-team.pem
-    """
-    from certificates.signing import read_public_key
-    from certificates.trust import TrustStore
-
-    added = TrustStore().add(name, read_public_key(key))
-    document = {"name": added.name, "keyid": added.key.keyid, "public": added.key.text}
-    console.result(document, f"trusted: {added.name}   {added.key.keyid}")
-    return 0
-
-
-@trust.command("list")
-@_with_console
-def trust_list(console: Console) -> int:
-    """List the trusted keys.
-
-    \b
-    Example:
-      audit trust list --json
-    """
-    from certificates.trust import TrustStore
-
-    keys = [{"name": item.name, "keyid": item.key.keyid, "public": item.key.text} for item in TrustStore().keys]
-    lines = [f"{item['name']}\n  public key  {item['public']}\n  keyid       {item['keyid']}" for item in keys]
-    console.result({"keys": keys}, "\n".join(lines) or "no key is trusted")
-    return 0
-
-
-@trust.command("remove")
-@click.argument("name_or_keyid")
-@_with_console
-def trust_remove(console: Console, name_or_keyid: str) -> int:
-    """Trust a key no longer, by its name or its identifier.
-
-    \b
-    Example:
-      audit trust remove "release team"
-    """
-    from certificates.trust import TrustStore
-
-    removed = TrustStore().remove(name_or_keyid)
-    document = {"name": removed.name, "keyid": removed.key.keyid}
-    console.result(document, f"no longer trusted: {removed.name}   {removed.key.keyid}")
-    return 0
+for command in (compare, grid, published, plot, report, compose, keygen, trust):
+    main.add_command(command)
 
 
 if __name__ == "__main__":

@@ -15,11 +15,13 @@ from audit.divergence import joined
 from audit.exact import ball, enclosure, fraction, rational
 from audit.masses import Interval
 from audit.shifts import Peak, Search, Supremum
+from audit.steps import StaircaseMasses, exact_divergence, supremum
 from audit.theorems import decide_theorem_4_2, grid_size
 from audit.verdict import Decision, Enclosure, Expired, Limits, Verdict, Witness
-from mechanisms.claims import Claim, Statement, Theorem32, Theorem42
+from audit.zcdp import decide_zcdp
+from mechanisms.claims import Claim, Statement, Theorem32, Theorem42, ZeroConcentrated
 from mechanisms.divergence import local_maxima
-from mechanisms.families import Mechanism, QuasiGaussian, ScaledFamily
+from mechanisms.families import Mechanism, QuasiGaussian, ScaledFamily, Staircase
 from mechanisms.form import Form
 from mechanisms.numbers import natural_log
 
@@ -54,6 +56,8 @@ def decide_from(
     asks for many refutations and needs none of their upper ends.
     """
     mechanism, claim = statement.mechanism, statement.claim
+    if isinstance(claim, ZeroConcentrated):
+        return decide_zcdp(mechanism, claim)
     if isinstance(claim, Theorem42):
         assert isinstance(mechanism, QuasiGaussian)
         return decide_theorem_4_2(mechanism, claim, limits)
@@ -64,6 +68,11 @@ def decide_from(
         if grid is None:
             reason = f"{limits.bits} bits do not tell the size of the grid; raise the limit on bits"
             return Decision(verdict=Verdict.INCONCLUSIVE, reason=reason, bits=limits.bits, boxes=0)
+    if grid is None and (exact := exact_divergence(mechanism, claim.epsilon)) is not None:
+        found = supremum(exact, claim.threshold, limits, progress)
+        if found.exceeds:
+            return _refuted(mechanism, claim, found, grid, limits, Fraction(1) if found.upper is None else found.upper)
+        return _not_refuted(mechanism, claim, found)
     form = mechanism.unit_form
     search = Search(
         form,
@@ -145,7 +154,7 @@ def make_witness(mechanism: Mechanism, claim: Claim, peak: Peak, grid: int | Non
     while bits <= limits.bits:
         limits.check()
         with flint.ctx.workprec(bits):
-            shifted, bound = event_probabilities(mechanism.unit_form, event, peak.shift, claim)
+            shifted, bound = event_probabilities(mechanism, event, peak.shift, claim)
             if shifted > bound:
                 unit = mechanism.sensitivity
                 return Witness(
@@ -160,11 +169,13 @@ def make_witness(mechanism: Mechanism, claim: Claim, peak: Peak, grid: int | Non
     return None
 
 
-def event_probabilities(form: Form, event: Sequence[Interval], shift: Fraction, claim: Claim) -> tuple[arb, arb]:
-    """(P(A − φ), e^ε P(A) + threshold) for a union A of intervals, at the precision in force."""
+def event_probabilities(
+    mechanism: Mechanism, event: Sequence[Interval], shift: Fraction, claim: Claim
+) -> tuple[arb, arb]:
+    """(P(A − φ), e^ε P(A) + threshold) for a union A of intervals in units of Δ, at the precision in force."""
     move = rational(shift)
     moved = [(None if a is None else a + move, None if b is None else b + move) for a, b in event]
-    density = Density(form)
+    density = StaircaseMasses(mechanism) if isinstance(mechanism, Staircase) else Density(mechanism.unit_form)
     # What lines add far below the threshold is not worth an error function each.
     floor = natural_log(claim.threshold) - flint.ctx.prec * math.log(2) if claim.threshold else -math.inf
     here = sum((density.probability(interval, floor - float(claim.epsilon)) for interval in event), arb(0))

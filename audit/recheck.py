@@ -14,9 +14,11 @@ from audit.decide import event_probabilities
 from audit.exact import ball, enclosure, lower, rational
 from audit.shifts import START_BITS
 from audit.single import NeedBits, NeedBoxes, Points
+from audit.steps import exact_divergence
+from audit.sums import plus, scaled, sign_of
 from audit.theorems import grid_size
 from audit.verdict import Enclosure, Expired, Limits, Witness
-from mechanisms.claims import Statement, Theorem32
+from mechanisms.claims import Claim, Statement, Theorem32
 from mechanisms.families import ScaledFamily
 
 Event = tuple[tuple[Fraction | None, Fraction | None], ...]
@@ -39,9 +41,19 @@ def is_shift_of_claim(statement: Statement, shift: Fraction, limits: Limits) -> 
 
 
 def reaches(statement: Statement, shift: Fraction, level: Fraction, limits: Limits) -> bool | None:
-    """Whether D(shift) ≥ level is proved; None where the limits end the search first."""
+    """Whether D(shift) ≥ level is proved; None where the limits end the search first.
+
+    Precondition: the claim is one at (ε, δ).
+    """
     mechanism, claim = statement.mechanism, statement.claim
+    assert isinstance(claim, Claim)
     bits = START_BITS
+    if (exact := exact_divergence(mechanism, claim.epsilon)) is not None:
+        try:
+            excess = exact.at(shift / mechanism.sensitivity, limits)
+            return sign_of(plus(excess.terms, scaled(exact.mass, -level)), limits) >= 0
+        except NeedBits:
+            return None
     while bits <= limits.bits:
         try:
             with flint.ctx.workprec(bits):
@@ -59,15 +71,17 @@ def reaches(statement: Statement, shift: Fraction, level: Fraction, limits: Limi
 def witness_figures(statement: Statement, witness: Witness, limits: Limits) -> tuple[Enclosure, Enclosure] | None:
     """P(A − φ) and e^ε P(A) + threshold for a witness's shift and event, enclosed apart; None where the limits forbid.
 
-    Precondition: is_event(witness.event).
+    Preconditions: is_event(witness.event); the claim is one at (ε, δ).
     """
+    claim = statement.claim
+    assert isinstance(claim, Claim)
     unit = statement.mechanism.sensitivity
     event = [tuple(None if end is None else rational(end / unit) for end in interval) for interval in witness.event]
     bits = START_BITS + EVENT_BITS
     while bits <= limits.bits and not limits.expired():
         with flint.ctx.workprec(bits):
             shifted, bound = event_probabilities(
-                statement.mechanism.unit_form, [(a, b) for a, b in event], witness.shift / unit, statement.claim
+                statement.mechanism, [(a, b) for a, b in event], witness.shift / unit, claim
             )
             if shifted.is_finite() and bound.is_finite() and not shifted.overlaps(bound):
                 return enclosure(shifted), enclosure(bound)

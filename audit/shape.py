@@ -1,8 +1,7 @@
 """What the shape of a density lets the search over shifts conclude, decided in rational arithmetic. (trusted)
 
-Three facts, each proved in the docstring of the function that uses it: for a log-concave density the largest shift is
-the worst; for a density made of steps finitely many shifts decide; for all others a box of shifts is bounded by its
-two ends.
+Two facts, each proved in the docstring of what uses it: for a log-concave density the largest shift is the worst; for
+all others a box of shifts is bounded by its two ends. (Densities made of steps are decided exactly: audit.steps.)
 """
 
 from __future__ import annotations
@@ -16,10 +15,7 @@ from flint import arb, fmpq
 from audit.exact import ball, rational
 from audit.points import ConvexLog
 from mechanisms.form import Form, Piece
-from mechanisms.lines import ZERO, LineSum
-
-MAX_STEP_EDGES = 200
-"""Of more edges there are too many meetings to look at one by one."""
+from mechanisms.lines import LineSum
 
 
 def is_log_concave(form: Form) -> bool:
@@ -58,21 +54,6 @@ def _is_continuous(left: Piece, right: Piece) -> bool:
     value1 = a1 + left.sum.lines[0].slope * x - left.sum.c * x * x
     value2 = a2 + right.sum.lines[0].slope * x - right.sum.c * x * x
     return w1 == w2 and value1 == value2
-
-
-def step_shifts(form: Form) -> list[Fraction] | None:
-    """For a density of at most MAX_STEP_EDGES steps, the shifts in [0, 1] that decide, in order; else None.
-
-    Between two neighbouring shifts at which edges of f(x+φ) and f(x) meet, the line is cut into segments on which
-    both are constant and whose lengths are linear in φ: D is linear there, and largest at an end.
-    """
-    if any(piece.sum.c or any(line.slope for line in piece.sum.lines) for piece in form.pieces):
-        return None
-    edges = [piece.stop for piece in form.whole_line[:-1] if piece.stop is not None]
-    if len(edges) > MAX_STEP_EDGES:
-        return None
-    meetings = {a - b for a in edges for b in edges if 0 < a - b < 1}
-    return sorted(meetings | {ZERO, Fraction(1)})
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from audit.cover import propose_cover
 from audit.divergence import PointBound
 from audit.exact import ball, lower, upper
 from audit.masses import Interval
-from audit.shape import Roughness, is_log_concave, step_shifts
+from audit.shape import Roughness, is_log_concave
 from audit.single import NeedBits, NeedBoxes, Points
 from audit.summit import Range
 from audit.sweep import Sweep
@@ -179,8 +179,6 @@ class Search:
         points = Points(self.form, self.limits, self.threshold)
         if is_log_concave(self.form):
             return not self._look(points, Fraction(1))
-        if self.grid is None and (shifts := step_shifts(self.form)) is not None:
-            return not any(self._look(points, shift) for shift in shifts)
         if self.grid is not None and self.grid <= SMALL_GRID:
             return not any(self._look(points, Fraction(i, self.grid)) for i in range(self.grid + 1))
         rough = Roughness.of(self.form)

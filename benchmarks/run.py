@@ -25,16 +25,12 @@ import numpy as np
 from audit.decide import decide_from
 from audit.scales import calibrate
 from audit.verdict import Limits
+from certificates.paper import CELLS
 from mechanisms.calibration import float_sigma
 from mechanisms.claims import Claim, Direct, Statement, Theorem32
 from mechanisms.families import MultiGaussian
 
 ROOT = Path(__file__).resolve().parent.parent
-EPSILONS = ("0.1", "0.25", "0.5", "0.75", "1", "2", "3", "4", "5", "10")
-DELTAS = (
-    *("5e-7", "1e-6", "5e-6", "1e-5", "5e-5", "1e-4", "5e-4", "1e-3", "5e-3"),
-    *("0.01", "0.02", "0.05", "0.1", "0.15", "0.25"),
-)
 ABOVE = Fraction(101, 100)
 BASELINE_SHIFTS = 2000
 BASELINE_POINTS = 4001
@@ -189,7 +185,7 @@ def main() -> None:
     parser.add_argument("--baseline", type=int, default=3, help="how many cells of the baseline")
     parser.add_argument("--json", help="write the figures to this file too")
     options = parser.parse_args()
-    every = [(epsilon, delta) for epsilon in EPSILONS for delta in DELTAS]
+    every = list(CELLS)
     step = max(1, len(every) // max(1, options.cells))
     grid, wrong = over_the_grid(every[::step])
     figures = {"grid": grid, "wrong": wrong, "start-up": start_up(), "growth": growth()}

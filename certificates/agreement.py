@@ -16,7 +16,7 @@ from audit.recheck import is_event, is_shift_of_claim, reaches, witness_figures
 from audit.verdict import Decision, Enclosure, Limits, Verdict, Witness
 from certificates.figures import as_double, float_losses, scale_of, slack
 from certificates.schema import Recorded
-from mechanisms.claims import Statement
+from mechanisms.claims import Claim, Statement
 from mechanisms.families import ScaledFamily
 from mechanisms.numbers import exact_text, nearest_float
 
@@ -127,7 +127,8 @@ def _verdict(recorded: Recorded, own: Reproof) -> Iterator[Finding]:
     verdict, sup = own.decision.verdict, recorded.sup_delta
     if verdict in (Verdict.INCONCLUSIVE, recorded.verdict):
         return
-    proves = sup is not None and sup.upper <= own.statement.claim.threshold
+    claim = own.statement.claim
+    proves = isinstance(claim, Claim) and sup is not None and sup.upper <= claim.threshold
     proves |= {condition.verdict for condition in recorded.conditions} == {Verdict.VERIFIED}
     if recorded.verdict is Verdict.INCONCLUSIVE and not proves:
         yield Finding(UNCONFIRMED, f"verdict: the certificate records no proof; the re-proof says {verdict.value}")
@@ -137,7 +138,13 @@ def _verdict(recorded: Recorded, own: Reproof) -> Iterator[Finding]:
 
 def _supremum(recorded: Recorded, own: Reproof) -> Iterator[Finding]:
     """sup D, where it is attained, and what is left of the promise."""
-    sup, decision, threshold = recorded.sup_delta, own.decision, own.statement.claim.threshold
+    sup, decision, claim = recorded.sup_delta, own.decision, own.statement.claim
+    if not isinstance(claim, Claim):
+        for name in ("sup_delta", "worst_shift", "slack"):
+            if getattr(recorded, name) is not None:
+                yield _contradicted(name, getattr(recorded, name), f"that {claim.kind} has none")
+        return
+    threshold = claim.threshold
     if _is_open(recorded, own):
         if sup is not None and decision.sup_delta is not None and not _overlap(sup, decision.sup_delta):
             yield _contradicted("sup_delta", sup, decision.sup_delta)
@@ -196,10 +203,11 @@ def _conditions(recorded: Recorded, own: Reproof) -> Iterator[Finding]:
         if not _same_side(theirs.value, ours.value, Fraction(0)):
             yield _contradicted(f"{field}.value", theirs.value, ours.value)
         else:
-            # It can be a small difference of terms of the size of δ: its rounding is not small then, and the last
-            # digit of σ changes it by much.
-            width, delta = ours.value.upper - ours.value.lower, own.statement.claim.delta
-            yield from _compare(f"{field}.value", theirs.value, ours.value, ENDS, spare=width, slip_scale=delta)
+            # It can be a small difference of terms of the size of δ, or of ρ: its rounding is not small then, and the
+            # last digit of σ changes it by much.
+            width, claim = ours.value.upper - ours.value.lower, own.statement.claim
+            scale = claim.delta if isinstance(claim, Claim) else claim.rho
+            yield from _compare(f"{field}.value", theirs.value, ours.value, ENDS, spare=width, slip_scale=scale)
 
 
 def _witness(

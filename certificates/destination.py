@@ -11,8 +11,10 @@ from typing import Any
 
 from securesystemslib.signer import Signer  # type: ignore[attr-defined]
 
+from audit.composition import Composition
 from audit.losses import Losses
 from audit.verdict import Decision
+from certificates.compositions import issue_composition
 from certificates.errors import FileError
 from certificates.files import write_atomically
 from certificates.issue import issue
@@ -65,3 +67,7 @@ class Destination:
         write_atomically(
             self.path, issue(statement, decision, losses=losses, time=time, signer=self.signer(), **evidence)
         )
+
+    def write_composition(self, composition: Composition) -> None:
+        """As write, for a composition that is verified."""
+        write_atomically(self.path, issue_composition(composition, time=datetime.now(UTC), signer=self.signer()))

@@ -10,8 +10,11 @@ from pathlib import Path
 from typing import Any, Final
 
 from certificates.canonical import strict_json
-from certificates.errors import FileError
+from certificates.compositions import is_composition
+from certificates.errors import CertificateError, FileError
+from certificates.files import MAX_BYTES as MAX_CERTIFICATE_BYTES
 from certificates.files import read_bounded
+from certificates.schema import CertificateRecord, convert
 from mechanisms.claims import Statement, read_statement
 from mechanisms.numbers import InputError
 
@@ -27,13 +30,35 @@ def read_claim_file(path: str | os.PathLike[str]) -> Statement:
     Raises InputError that names the file and, where it can, the field.
     """
     where = os.fspath(path)
+    return _statement(_document(path, where, MAX_BYTES), where)
+
+
+def read_claim_or_certificate(path: str | os.PathLike[str]) -> Statement:
+    """The statement in a claim file, or the one that a certificate is about; nothing else in that is looked at.
+
+    Raises InputError that names the file and, where it can, the field.
+    """
+    where = os.fspath(path)
+    document = _document(path, where, MAX_CERTIFICATE_BYTES)
+    if is_composition(document):
+        raise CertificateError(where, "a certificate of a composition", "one of a single mechanism, or a claim")
+    if not (isinstance(document, dict) and "signed" in document):
+        return _statement(document, where)
+    convert(document, CertificateRecord, where)
+    return _statement(document["signed"]["statement"], where, "signed.statement")
+
+
+def _document(path: str | os.PathLike[str], where: str, limit: int) -> Any:
     readers = {".toml": _toml, ".json": strict_json}
     suffix = Path(path).suffix.lower()
     if suffix not in readers:
         raise FileError(where, f"a name that ends in {suffix!r}", "one that ends in .toml or .json")
-    document = readers[suffix](read_bounded(path, MAX_BYTES), where)
+    return readers[suffix](read_bounded(path, MAX_BYTES if suffix == ".toml" else limit), where)
+
+
+def _statement(document: Any, where: str, field: str = "") -> Statement:
     try:
-        return read_statement(document)
+        return read_statement(document, field)
     except InputError as error:
         raise InputError(f"{where}: {error.where}", error.got, error.expected) from None
 

@@ -41,7 +41,7 @@ from certificates.schema import (
     read_recorded,
 )
 from certificates.signing import sign
-from mechanisms.claims import Statement, read_statement
+from mechanisms.claims import Claim, Statement, read_statement
 from mechanisms.numbers import exact_text, read_real
 
 DIGITS: Final = (17, 40, 100, 400)
@@ -70,8 +70,9 @@ def issue(
     """
     if time.tzinfo is None:
         raise SchemaError("time", time.isoformat(), "a time with its zone")
-    threshold = statement.claim.threshold
-    sup_delta = None if decision.sup_delta is None else rounded(decision.sup_delta, [threshold])
+    threshold = statement.claim.threshold if isinstance(statement.claim, Claim) else None
+    marks = [] if threshold is None else [threshold]
+    sup_delta = None if decision.sup_delta is None else rounded(decision.sup_delta, marks)
     l1, l2 = float_losses(statement.mechanism)
     sigma = as_double(scale_of(statement.mechanism))
     signed = SignedRecord(
@@ -84,7 +85,7 @@ def issue(
             reason=decision.reason,
             sup_delta=sup_delta,
             worst_shift=None if decision.worst_shift is None else exact_text(decision.worst_shift),
-            slack=None if sup_delta is None else rounded(slack(threshold, _read(sup_delta)), []),
+            slack=None if sup_delta is None or threshold is None else rounded(slack(threshold, _read(sup_delta)), []),
             bits=decision.bits,
             boxes=decision.boxes,
             witness=_witness(decision.witness),

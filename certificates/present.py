@@ -15,9 +15,11 @@ import msgspec
 
 from audit.exact import decimal_lower, decimal_upper
 from audit.verdict import Condition, Decision, Enclosure, Verdict, Witness
+from certificates.composition_view import composition_certificate_block
+from certificates.compositions import is_composition
 from certificates.issue import rounded
+from certificates.layout import Rows, between, block, line, noise_in_words, signature_rows
 from certificates.schema import CertificateRecord, Recorded, convert, read_recorded
-from certificates.trust import TrustStore
 from certificates.verify import Outcome
 from mechanisms.claims import AnyClaim, Claim, Statement, read_statement
 from mechanisms.families import ScaledFamily
@@ -25,9 +27,6 @@ from mechanisms.numbers import exact_text, nearest_float
 
 if TYPE_CHECKING:
     from audit.scales import Calibration
-
-Rows = list[tuple[str, str]]
-"""Labels and what stands beside them."""
 
 SHOWN_INTERVALS = 4
 """Intervals of an event that people are shown; JSON has them all."""
@@ -46,10 +45,11 @@ def decision_document(statement: Statement, decision: Decision, certificate: str
         {"name": c.name, "demand": c.demand, "value": _enclosure(c.value, Fraction(0)), "verdict": c.verdict.value}
         for c in decision.conditions
     ]
+    sup = decision.sup_delta
     return {
         "verdict": decision.verdict.value,
         **statement.document(),
-        "sup_delta": None if decision.sup_delta is None else _enclosure(decision.sup_delta, *_thresholds(statement.claim)),
+        "sup_delta": None if sup is None else _enclosure(sup, *_thresholds(statement.claim)),
         "worst_shift": None if decision.worst_shift is None else exact_text(decision.worst_shift),
         "conditions": conditions,
         "witness": None if decision.witness is None else _witness(decision.witness),
@@ -144,35 +144,36 @@ def calibration_block(calibration: Calibration, certificate: str | None) -> str:
         rows.append(("reason", decision.reason))
     rows += [
         ("optimal", calibration.note),
-        ("E|X|", _between(calibration.losses.l1)),
-        ("E X²", _between(calibration.losses.l2)),
+        ("E|X|", between(calibration.losses.l1)),
+        ("E X²", between(calibration.losses.l2)),
         ("float sigma", f"{calibration.float_sigma!r}   tight, proves nothing"),
         ("certificate", certificate or ""),
     ]
-    return _block(_title(decision.verdict, statement), rows)
+    return block(_title(decision.verdict, statement), rows)
 
 
 def decision_block(statement: Statement, decision: Decision, certificate: str | None) -> str:
     """What ``certify`` prints; ``certificate`` is the path it was written to."""
     rows = [*_evidence_rows(statement, decision), ("reason", decision.reason), ("certificate", certificate or "")]
-    return _block(_title(decision.verdict, statement), rows)
+    return block(_title(decision.verdict, statement), rows)
 
 
 def outcome_line(path: str, outcome: Outcome) -> str:
     """One certificate: what it comes to, where it is, and why, or what is verified."""
     passed = outcome.exit_code == 0 and outcome.statement is not None
     text = statement_in_words(outcome.statement) if passed and outcome.statement else outcome.reason
-    return _line(f"{_outcome_word(outcome):<19}  {path}: {text}")
+    return line(f"{outcome_word(outcome):<19}  {path}: {text}")
 
 
 def outcomes_summary(outcomes: list[Outcome]) -> str:
     """How many certificates came to what."""
-    counts = Counter(map(_outcome_word, outcomes))
+    counts = Counter(map(outcome_word, outcomes))
     noun = "certificate" if len(outcomes) == 1 else "certificates"
     return f"{len(outcomes)} {noun}: {', '.join(f'{count} {word}' for word, count in counts.most_common())}"
 
 
-def _outcome_word(outcome: Outcome) -> str:
+def outcome_word(outcome: Outcome) -> str:
+    """What one certificate comes to, in a word or two."""
     if outcome.exit_code == 1:
         return "refuted" if outcome.verdict == Verdict.REFUTED.value else "contradicted"
     words = {0: "verified", 2: "unusable", 3: "inconclusive", 4: f"{outcome.signature} signature"}
@@ -181,8 +182,10 @@ def _outcome_word(outcome: Outcome) -> str:
 
 def certificate_block(path: str, document: Any) -> str:
     """What ``show`` prints of a parsed certificate. Raises InputError where it is malformed."""
+    if is_composition(document):
+        return composition_certificate_block(path, document)
     record = convert(document, CertificateRecord, path)
-    signed, trust = record.signed, TrustStore()
+    signed = record.signed
     recorded = read_recorded(signed)
     statement = read_statement(document["signed"]["statement"], "signed.statement")
     rows = _evidence_rows(statement, recorded)
@@ -191,31 +194,24 @@ def certificate_block(path: str, document: Any) -> str:
     rows += [
         ("reason", signed.evidence.reason),
         ("optimal", signed.evidence.note),
-        ("E|X|", _between(recorded.l1)),
-        ("E X²", _between(recorded.l2)),
+        ("E|X|", between(recorded.l1)),
+        ("E X²", between(recorded.l2)),
         ("issued", f"{signed.issued} by {signed.tool.name} {signed.tool.version}"),
     ]
-    for signature in record.signatures:
-        known = trust.lookup(signature.keyid)
-        rows.append(("signature", f"{signature.keyid}   {known.name if known else 'a key that you do not trust'}"))
-    return _block(f"{path} records, unchecked: {_title(recorded.verdict, statement)}", rows)
+    rows += signature_rows(record.signatures)
+    return block(f"{path} records, unchecked: {_title(recorded.verdict, statement)}", rows)
 
 
 def statement_in_words(statement: Statement) -> str:
     """The claim and the noise, in one line."""
     noise, claim = statement.mechanism.document(), statement.claim.document()
     words = _CLAIM_WORDS.get(claim["kind"], claim["kind"]).format(**claim)
-    details = [f"{name} = {_plain(noise[name])}" for name in ("sigma", "K") if name in noise]
-    parts = [(len(noise[name]), name) for name in ("components", "pieces") if name in noise]
-    details += [f"{count} {name if count != 1 else name.removesuffix('s')}" for count, name in parts]
-    if noise.get("epsilon", claim["epsilon"]) != claim["epsilon"]:
-        details.append(f"its own epsilon = {noise['epsilon']}")
-    return f"{words} at sensitivity {noise['sensitivity']}, by {noise['family']} noise ({', '.join(details)})"
+    return f"{words} at sensitivity {noise['sensitivity']}, by {noise_in_words(statement.mechanism, claim)}"
 
 
-def _plain(value: object) -> str:
-    """A double for people: its shortest decimal."""
-    return repr(float.fromhex(value)) if isinstance(value, str) and value.startswith("0x") else str(value)
+def _thresholds(claim: AnyClaim) -> list[Fraction]:
+    """What D is held against, where the claim speaks of it."""
+    return [claim.threshold] if isinstance(claim, Claim) else []
 
 
 def _scale(sigma: Fraction) -> str:
@@ -229,16 +225,11 @@ def _short(number: Fraction) -> str:
     return text if len(text) <= 24 and "0x" not in text and "/" not in text else f"≈ {nearest_float(number):.12g}"
 
 
-def _between(value: Enclosure) -> str:
-    low, high = decimal_lower(value.lower, 10), decimal_upper(value.upper, 10)
-    return low if low == high else f"{low} … {high}"
-
-
 def _evidence_rows(statement: Statement, found: Decision | Recorded) -> Rows:
     rows: Rows = []
     if found.sup_delta is not None:
         allowed = "".join(f"   allowed: {_short(threshold)}" for threshold in _thresholds(statement.claim))
-        rows.append(("sup of D", _between(found.sup_delta) + allowed))
+        rows.append(("sup of D", between(found.sup_delta) + allowed))
     if found.worst_shift is not None:
         rows.append(("worst shift", _short(found.worst_shift)))
     rows += _condition_rows(found.conditions)
@@ -246,7 +237,7 @@ def _evidence_rows(statement: Statement, found: Decision | Recorded) -> Rows:
 
 
 def _condition_rows(conditions: Sequence[Condition]) -> Rows:
-    return [(f"condition {c.name}", f"{c.demand}: {_between(c.value)}   {c.verdict.value}") for c in conditions]
+    return [(f"condition {c.name}", f"{c.demand}: {between(c.value)}   {c.verdict.value}") for c in conditions]
 
 
 def _witness_rows(witness: Witness) -> Rows:
@@ -268,15 +259,3 @@ def _witness_rows(witness: Witness) -> Rows:
 
 def _title(verdict: Verdict, statement: Statement) -> str:
     return f"{verdict.value}: {statement_in_words(statement)}"
-
-
-def _block(title: str, rows: Rows) -> str:
-    """A title and indented rows with their labels in one column; rows without text are left out."""
-    shown = [(label, text) for label, text in rows if text]
-    width = max((len(label) for label, _ in shown), default=0)
-    return "\n".join(map(_line, [title, *(f"  {label:<{width}}  {text}" for label, text in shown)]))
-
-
-def _line(text: str) -> str:
-    """One line whatever is in it: a file's name must not make a second one."""
-    return "".join(character if character.isprintable() else "\ufffd" for character in text)

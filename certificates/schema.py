@@ -18,9 +18,10 @@ from msgspec import Meta
 from audit.verdict import Condition, Enclosure, Verdict, Witness
 from certificates.canonical import MAX_INTEGER
 from certificates.errors import NumberError, SchemaError
-from mechanisms.numbers import MAX_CHARACTERS, read_real
+from mechanisms.numbers import MAX_CHARACTERS, MAX_COUNT, MAX_PARTS, read_real
 
 TYPE: Final = "sigmacert certificate"
+COMPOSITION_TYPE: Final = "sigmacert composition"
 VERSION: Final = "1"
 MAX_SIGNATURES: Final = 16
 MAX_TEXT: Final = 2000
@@ -151,6 +152,45 @@ class CertificateRecord(Record, frozen=True):
     signatures: Annotated[tuple[SignatureRecord, ...], Meta(max_length=MAX_SIGNATURES)]
 
 
+class PartRecord(Record, frozen=True):
+    """So many releases by one mechanism, read by mechanisms.claims; ``rho`` encloses the ρ of one of them.
+
+    ``epsilon`` is the ε for which the noise is proved ε-DP, so that it is ε²/2-zCDP; null for a Gaussian mixture, which
+    is Δ²/(2σ²)-zCDP.
+    """
+
+    mechanism: dict[str, Any]
+    epsilon: Real | None
+    count: Annotated[int, Meta(ge=1, le=MAX_COUNT)]
+    rho: EnclosureRecord
+
+
+class SignedCompositionRecord(Record, frozen=True):
+    """The part of a certificate of kind ``composition`` that is signed: all releases together are (ε, δ)-DP.
+
+    ``epsilon_total`` is that ε, rounded up; ``order_above_1`` is α − 1 for the Rényi order α at which it was found;
+    ``epsilon_corollary`` is ρ + 2√(ρ log(1/δ)) of Corollary 3.8, rounded up.
+    """
+
+    type_: Literal["sigmacert composition"] = msgspec.field(name="_type")
+    schema_version: Literal["1"]
+    issued: Annotated[str, Meta(max_length=20, description="UTC, as in 2026-01-31T12:00:00Z.")]
+    parts: Annotated[tuple[PartRecord, ...], Meta(min_length=1, max_length=MAX_PARTS)]
+    delta: Real
+    rho_total: EnclosureRecord
+    epsilon_total: Real
+    order_above_1: Real
+    epsilon_corollary: Real
+    tool: ToolRecord
+
+
+class CompositionCertificateRecord(Record, frozen=True):
+    """A certificate of kind ``composition``."""
+
+    signed: SignedCompositionRecord
+    signatures: Annotated[tuple[SignatureRecord, ...], Meta(max_length=MAX_SIGNATURES)]
+
+
 _MISSING = re.compile(r"Object missing required field `(.*)`")
 _UNKNOWN = re.compile(r"Object contains unknown field `(.*)`")
 _LITERAL = re.compile(r"Invalid enum value '(.*)'", re.DOTALL)
@@ -176,12 +216,14 @@ def convert(document: object, record: type[T], where: str = "") -> T:
 
 
 def json_schema() -> dict[str, Any]:
-    """The JSON Schema (2020-12) of a certificate, as published in certificate.schema.json."""
-    schema = msgspec.json.schema(CertificateRecord)
+    """The JSON Schema (2020-12) of a certificate of either kind, as published in certificate.schema.json."""
+    kinds = (CertificateRecord, CompositionCertificateRecord)
+    references, definitions = msgspec.json.schema_components(kinds, ref_template="#/$defs/{name}")
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": f"{TYPE}, schema version {VERSION}",
-        **schema,
+        "oneOf": list(references),
+        "$defs": definitions,
     }
 
 

@@ -15,6 +15,8 @@
  7. Result: 1 the claim is refuted, or a record contradicted; 4 the signature does not count; 2 malformed;
     3 inconclusive; 0 verified; the first that applies. A certificate that is unusable at step 1, 2 or 3 is malformed
     and ends there.
+
+A certificate of kind ``composition`` goes through the same steps; its own part of them is in certificates.compositions.
 """
 
 from __future__ import annotations
@@ -23,15 +25,23 @@ import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 from audit.decide import decide
 from audit.losses import Losses, enclose_losses
 from audit.verdict import Decision, Limits, Verdict
 from certificates.agreement import CONTRADICTED, UNCONFIRMED, Finding, Reproof, below, disagreements, show
 from certificates.canonical import canonical_bytes, strict_json
+from certificates.compositions import is_composition, read_composition, reprove_composition
 from certificates.figures import as_double, scale_of
-from certificates.schema import CertificateRecord, Recorded, SignatureRecord, convert, read_recorded
+from certificates.schema import (
+    CertificateRecord,
+    CompositionCertificateRecord,
+    Recorded,
+    SignatureRecord,
+    convert,
+    read_recorded,
+)
 from certificates.trust import TrustStore
 from mechanisms.claims import Statement, read_statement
 from mechanisms.numbers import InputError
@@ -64,6 +74,7 @@ class Outcome:
     reason: str
     """One line: everything that stands against the certificate, or what is proved."""
     statement: Statement | None
+    """None where there is none to read, and for a composition, which ``reason`` states."""
 
 
 def verify_certificate(
@@ -74,6 +85,8 @@ def verify_certificate(
     try:
         # 1. Read.
         document = strict_json(data)
+        if is_composition(document):
+            return _verify_composition(document, trust, limits, progress)
         # 2. Schema.
         record = convert(document, CertificateRecord)
         recorded = read_recorded(record.signed)
@@ -85,7 +98,25 @@ def verify_certificate(
     signature = signature_status(canonical_bytes(document["signed"]), record.signatures, trust)
     # 5. Re-proof, and 6. Agreement.
     verdict, findings, proved = _reprove(statement, recorded, limits, progress)
-    # 7. Result.
+    return _result(verdict, signature, findings, proved, statement)
+
+
+def _verify_composition(document: Any, trust: TrustStore, limits: Limits, progress: Progress | None) -> Outcome:
+    """The same steps for a certificate of kind ``composition``, whose statement is a list of releases and δ.
+
+    Raises InputError at steps 2 and 3.
+    """
+    record = convert(document, CompositionCertificateRecord)
+    recorded = read_composition(record.signed)
+    signature = signature_status(canonical_bytes(document["signed"]), record.signatures, trust)
+    verdict, findings, proved = reprove_composition(recorded, limits, progress)
+    return _result(verdict, signature, findings, proved, None)
+
+
+def _result(
+    verdict: str | None, signature: SignatureStatus, findings: list[Finding], proved: str, statement: Statement | None
+) -> Outcome:
+    """Step 7."""
     if signature != "trusted":
         findings = [finding for finding in findings if not finding.is_slip]
         findings.append(Finding(BAD_SIGNATURE, _SIGNATURE_REASONS[signature]))

@@ -16,6 +16,7 @@ from mechanisms.families import FAMILIES, Declared, DeclaredMixture, Gaussian, M
 from mechanisms.numbers import InputError, exact_text, read_delta, read_epsilon, read_real
 
 T = TypeVar("T")
+C = TypeVar("C", bound="AnyClaim")
 
 
 def _read_eta(value: object, where: str) -> Fraction:
@@ -25,32 +26,45 @@ def _read_eta(value: object, where: str) -> Fraction:
     return eta
 
 
-_READERS = {"epsilon": read_epsilon, "delta": read_delta, "eta": _read_eta}
+def _read_rho(value: object, where: str) -> Fraction:
+    rho = read_real(value, where)
+    if rho < 0:
+        raise InputError(where, value, "a number of at least 0")
+    return rho
+
+
+_READERS = {"epsilon": read_epsilon, "delta": read_delta, "eta": _read_eta, "rho": _read_rho}
 
 
 @dataclass(frozen=True, kw_only=True)
-class Claim:
-    """A statement about a mechanism at (ε, δ); the subclass says which."""
+class Assertion:
+    """What every claim has: a kind, the mechanisms that it can be about, and exact parameters."""
 
     kind: ClassVar[str]
     applies_to: ClassVar[tuple[type[Mechanism], ...]]
-    epsilon: Fraction
-    delta: Fraction
 
     def __post_init__(self) -> None:
         for parameter in dataclasses.fields(self):
             value = _READERS[parameter.name](getattr(self, parameter.name), parameter.name)
             object.__setattr__(self, parameter.name, value)
 
-    @property
-    def threshold(self) -> Fraction:
-        """What D(φ) must not exceed."""
-        return self.delta
-
     def document(self) -> dict[str, str]:
         """The claim as it stands in a file."""
         values = {p.name: exact_text(getattr(self, p.name)) for p in dataclasses.fields(self)}
         return {"kind": self.kind, **values}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Claim(Assertion):
+    """A statement about a mechanism at (ε, δ); the subclass says which."""
+
+    epsilon: Fraction
+    delta: Fraction
+
+    @property
+    def threshold(self) -> Fraction:
+        """What D(φ) must not exceed."""
+        return self.delta
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,7 +99,25 @@ class Theorem42(Claim):
     applies_to: ClassVar[tuple[type[Mechanism], ...]] = (QuasiGaussian,)
 
 
+@dataclass(frozen=True, kw_only=True)
+class ZeroConcentrated(Assertion):
+    """ρ-zero-concentrated differential privacy (Definition B.7): the Rényi divergence of order α between the outputs on
+    neighbouring data is at most ρ α, for every α > 1. It speaks of no (ε, δ).
+
+    It can be claimed of every mixture of Gaussians of one σ: all that the proof of Corollary 3.7 uses of the
+    multi-Gaussian. Quasi-Gaussian noise is none, its components are cut at 0.
+    """
+
+    kind: ClassVar[str] = "zcdp"
+    applies_to: ClassVar[tuple[type[Mechanism], ...]] = (Gaussian, MultiGaussian, DeclaredMixture)
+    rho: Fraction
+
+
+AnyClaim = Claim | ZeroConcentrated
+
 CLAIMS: dict[str, type[Claim]] = {cls.kind: cls for cls in (Direct, Theorem32, Theorem42)}
+"""The claims at (ε, δ)."""
+ALL_CLAIMS: dict[str, type[AnyClaim]] = {**CLAIMS, ZeroConcentrated.kind: ZeroConcentrated}
 
 
 @dataclass(frozen=True)
@@ -93,7 +125,7 @@ class Statement:
     """A mechanism and what is claimed of it. Raises InputError where the claim is not one about such a mechanism."""
 
     mechanism: Mechanism
-    claim: Claim
+    claim: AnyClaim
 
     def __post_init__(self) -> None:
         mechanism, claim = self.mechanism, self.claim
@@ -113,12 +145,16 @@ class Statement:
 
 
 def read_claim(document: object, where: str = "claim") -> Claim:
-    """A claim from its mapping."""
+    """A claim at (ε, δ) from its mapping."""
+    return _read_claim(document, where, CLAIMS)
+
+
+def _read_claim(document: object, where: str, known: Mapping[str, type[C]]) -> C:
     fields = _mapping(document, where)
     kind = fields.get("kind")
-    claim_class = CLAIMS.get(kind) if isinstance(kind, str) else None
+    claim_class = known.get(kind) if isinstance(kind, str) else None
     if claim_class is None:
-        raise InputError(f"{where}.kind", "nothing" if kind is None else kind, f"one of {', '.join(CLAIMS)}")
+        raise InputError(f"{where}.kind", "nothing" if kind is None else kind, f"one of {', '.join(known)}")
     values = _take(fields, where, ["kind"], [p.name for p in dataclasses.fields(claim_class)])
     return _construct(claim_class, values, where)
 
@@ -144,8 +180,9 @@ def read_statement(document: object, where: str = "") -> Statement:
     """A statement from {"mechanism": …, "claim": …}. Raises InputError that names the field."""
     prefix = f"{where}." if where else ""
     fields = _take(_mapping(document, where or "document"), where or "document", [], ["mechanism", "claim"])
-    claim = read_claim(fields["claim"], f"{prefix}claim")
-    return Statement(read_mechanism(fields["mechanism"], f"{prefix}mechanism", claim.epsilon), claim)
+    claim = _read_claim(fields["claim"], f"{prefix}claim", ALL_CLAIMS)
+    epsilon = claim.epsilon if isinstance(claim, Claim) else None
+    return Statement(read_mechanism(fields["mechanism"], f"{prefix}mechanism", epsilon), claim)
 
 
 def _mapping(value: object, where: str) -> Mapping[str, Any]:

@@ -1,4 +1,6 @@
-"""The families of noise. Each is frozen, exact-parameter data that states its pieces; all else follows from the form.
+"""The families of noise by their names, and those made of Gaussians.
+
+Each is frozen, exact-parameter data that states its pieces; all else follows from the form.
 
 Parameters are keyword-only and exact: text is read as it is written, a float is the double that it is. ``sensitivity``
 Δ and ``sigma`` σ are in the unit of the query; ``epsilon`` is the family's own, that of its weights.
@@ -7,66 +9,48 @@ Parameters are keyword-only and exact: text is read as it is written, a float is
 from __future__ import annotations
 
 import dataclasses
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property, partial
+from functools import partial
 from typing import Any, ClassVar, Self, cast
 
 from mechanisms.form import Form, Piece
 from mechanisms.lines import ZERO, Line, LineSum
+from mechanisms.mechanism import MAX_LINES, Mechanism, parameter
 from mechanisms.numbers import InputError, exact_text, read_count, read_epsilon, read_positive, read_real
+from mechanisms.steps import Staircase, TruncatedStaircase, Tulap
+from mechanisms.tails import FlippedHuber, Laplace, TruncatedLaplace
+
+__all__ = [
+    "FAMILIES",
+    "MAX_K",
+    "MAX_LINES",
+    "Declared",
+    "DeclaredMixture",
+    "FlippedHuber",
+    "Gaussian",
+    "GaussianMixture",
+    "Laplace",
+    "Mechanism",
+    "MultiGaussian",
+    "QuasiGaussian",
+    "ScaledFamily",
+    "Staircase",
+    "TruncatedLaplace",
+    "TruncatedStaircase",
+    "Tulap",
+    "gaussian_line",
+]
 
 MAX_K = 1000
-MAX_LINES = 4096
-"""Bounds on what a mechanism may declare, so that hostile input costs bounded time."""
-
-
-def _parameter(read: Any) -> Any:
-    """A dataclass field whose value ``read(value, name)`` makes exact."""
-    return field(metadata={"read": read})
-
-
-@dataclass(frozen=True, kw_only=True)
-class Mechanism:
-    """Additive noise of an even density, for a query of sensitivity Δ."""
-
-    family: ClassVar[str]
-    sensitivity: Fraction = _parameter(read_positive)
-
-    def __post_init__(self) -> None:
-        for parameter in dataclasses.fields(self):
-            read = parameter.metadata.get("read")
-            if read is not None:
-                object.__setattr__(self, parameter.name, read(getattr(self, parameter.name), parameter.name))
-
-    def pieces(self) -> tuple[Piece, ...]:
-        """The density on [0, ∞), in the unit of the query, up to a constant factor."""
-        raise NotImplementedError
-
-    @cached_property
-    def form(self) -> Form:
-        """The density as a declared form, in the unit of the query."""
-        return Form.normalised_height(self.pieces())
-
-    @cached_property
-    def unit_form(self) -> Form:
-        """The density of X/Δ: the form that the audit works with."""
-        return Form.normalised_height(self.form.scaled(self.sensitivity).pieces)
-
-    def document(self) -> dict[str, Any]:
-        """The mechanism as it stands in a file: text and whole numbers only, exact."""
-        found: dict[str, Any] = {"family": self.family}
-        for parameter in dataclasses.fields(self):
-            value = getattr(self, parameter.name)
-            found[parameter.name] = exact_text(value) if isinstance(value, Fraction) else value
-        return found
+"""Bound on what a mechanism may declare, so that hostile input costs bounded time."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ScaledFamily(Mechanism):
     """A family with a scale σ that calibration may choose."""
 
-    sigma: Fraction = _parameter(read_positive)
+    sigma: Fraction = parameter(read_positive)
 
     def with_sigma(self, sigma: Fraction) -> Self:
         """The same member at another scale."""
@@ -105,8 +89,8 @@ class MultiGaussian(GaussianMixture):
     """Σ_{k=−K..K} w_k N(kΔ, σ²), w_k ∝ e^(−|k| ε) (Definition 3.1). K = 0 is the Gaussian."""
 
     family: ClassVar[str] = "multi-gaussian"
-    K: int = _parameter(partial(read_count, limit=MAX_K))
-    epsilon: Fraction = _parameter(read_epsilon)
+    K: int = parameter(partial(read_count, limit=MAX_K))
+    epsilon: Fraction = parameter(read_epsilon)
 
     def pieces(self) -> tuple[Piece, ...]:
         lines = (
@@ -121,7 +105,7 @@ class QuasiGaussian(GaussianMixture):
     """Density ∝ e^ε e^(−x²/2σ²) + e^(−(|x|−Δ)²/2σ²) (Definition 4.1)."""
 
     family: ClassVar[str] = "quasi-gaussian"
-    epsilon: Fraction = _parameter(read_epsilon)
+    epsilon: Fraction = parameter(read_epsilon)
 
     def pieces(self) -> tuple[Piece, ...]:
         one = Fraction(1)
@@ -152,7 +136,7 @@ class DeclaredMixture(GaussianMixture):
     """
 
     family: ClassVar[str] = "declared"
-    components: tuple[tuple[Fraction, Fraction], ...] = _parameter(_read_components)
+    components: tuple[tuple[Fraction, Fraction], ...] = parameter(_read_components)
 
     def pieces(self) -> tuple[Piece, ...]:
         lines = []
@@ -211,7 +195,7 @@ class Declared(Mechanism):
     """
 
     family: ClassVar[str] = "declared"
-    declared_pieces: tuple[Piece, ...] = _parameter(lambda value, _: _read_pieces(value, "pieces"))
+    declared_pieces: tuple[Piece, ...] = parameter(lambda value, _: _read_pieces(value, "pieces"))
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -238,5 +222,16 @@ class Declared(Mechanism):
         return {"family": self.family, "sensitivity": exact_text(self.sensitivity), "pieces": pieces}
 
 
-FAMILIES: dict[str, type[Mechanism]] = {cls.family: cls for cls in (Gaussian, MultiGaussian, QuasiGaussian)}
+_NAMED: tuple[type[Mechanism], ...] = (
+    Gaussian,
+    MultiGaussian,
+    QuasiGaussian,
+    Laplace,
+    TruncatedLaplace,
+    FlippedHuber,
+    Staircase,
+    TruncatedStaircase,
+    Tulap,
+)
+FAMILIES: dict[str, type[Mechanism]] = {cls.family: cls for cls in _NAMED}
 """The families with a name of their own; ``declared`` is read by mechanisms.claims."""

@@ -16,6 +16,10 @@ MAX_EXPONENT: Final = 400
 """Largest decimal exponent that is read, in absolute value (a double ends at 324)."""
 MAX_EPSILON: Final = 100_000
 MAX_BINARY_EXPONENT: Final = 1400
+MAX_PARTS: Final = 1000
+"""Most mechanisms in one composition."""
+MAX_COUNT: Final = 10**9
+"""Most releases by one of them."""
 
 _DECIMAL = re.compile(r"([+-]?)(\d*)(?:\.(\d*))?(?:[eE]([+-]?\d{1,20}))?", re.ASCII)
 _RATIONAL = re.compile(r"([+-]?\d+)/(\d+)", re.ASCII)

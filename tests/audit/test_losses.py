@@ -7,7 +7,7 @@ from fractions import Fraction
 import pytest
 
 from audit.losses import enclose_losses
-from mechanisms.families import MultiGaussian, QuasiGaussian
+from mechanisms.families import MultiGaussian, QuasiGaussian, Staircase
 from tests.audit.support import ZOO
 from tests.soundness.referee import CONTEXT, MPF, Density, number
 
@@ -57,3 +57,15 @@ def test_the_formulas_of_the_multi_gaussian() -> None:
     weights = [CONTEXT.exp(-abs(k)) for k in range(-3, 4)]
     square = number("0.35") ** 2 + sum(w * k * k for w, k in zip(weights, range(-3, 4), strict=True)) / sum(weights)
     assert number(found.l2.lower) <= square <= number(found.l2.upper)
+
+
+@pytest.mark.parametrize(("epsilon", "gamma"), [("1", "0.3"), ("0.2", "1"), ("7", "1/50")])
+def test_the_tail_of_a_staircase_is_closed(epsilon: str, gamma: str) -> None:
+    """Sums over 1500 steps, at 60 digits."""
+    e, g = number(epsilon), number(gamma)
+    found = enclose_losses(Staircase(sensitivity="2.5", epsilon=epsilon, gamma=gamma))
+    steps = [(MPF(0), g, MPF(1)), *((g + i, g + i + 1, CONTEXT.exp(-(i + 1) * e)) for i in range(1500))]
+    sums = [CONTEXT.fsum(h * (b ** (k + 1) - a ** (k + 1)) / (k + 1) for a, b, h in steps) for k in range(3)]
+    for ends, true in ((found.l1, sums[1] / sums[0] * MPF("2.5")), (found.l2, sums[2] / sums[0] * MPF("6.25"))):
+        assert number(ends.lower) * (1 - MPF(10) ** -45) <= true <= number(ends.upper) * (1 + MPF(10) ** -45)
+        assert ends.upper - ends.lower < ends.upper * Fraction(1, 10**40)

@@ -10,7 +10,7 @@ import pytest
 
 from audit.density import Density
 from audit.exact import lower, upper
-from audit.shape import LogCurve, Roughness, is_log_concave, range_on, step_shifts
+from audit.shape import LogCurve, Roughness, is_log_concave, range_on
 from mechanisms.form import Form, Piece
 from mechanisms.lines import ZERO, Line, LineSum
 from tests.audit.support import ZOO, bits, contains, declared, point
@@ -47,20 +47,6 @@ def test_what_is_not_log_concave_is_not_called_so(
     what: str, pieces: list[tuple[str, str, str, list[tuple[str, str]]]]
 ) -> None:
     assert not is_log_concave(declared(*pieces, scale=1)[0].unit_form), what
-
-
-def test_shifts_that_decide_for_steps() -> None:
-    assert step_shifts(ZOO["uniform"][0].unit_form) == [0, 1]
-    found = step_shifts(ZOO["steps"][0].unit_form)
-    assert found is not None and Fraction(6, 10) in found and found == sorted(found)
-    assert step_shifts(ZOO["laplace"][0].unit_form) is None
-    assert step_shifts(ZOO["gaussian"][0].unit_form) is None
-    # D is linear between neighbours.
-    density = ZOO["steps"][1]
-    for a, b in itertools.pairwise(found):
-        ends = density.divergence(a, "0.5"), density.divergence(b, "0.5")
-        inside = density.divergence((2 * a + b) / 3, "0.5")
-        assert abs(inside - (2 * ends[0] + ends[1]) / 3) < MPF(10) ** -40
 
 
 @pytest.mark.parametrize("name", ZOO)

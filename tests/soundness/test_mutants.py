@@ -19,6 +19,7 @@ import audit.exact
 import audit.frame
 import audit.shifts
 import audit.single
+import audit.steps
 import audit.summit
 import audit.sweep
 import audit.theorems
@@ -33,13 +34,14 @@ from audit.masses import Masses
 from audit.shape import Roughness
 from audit.shifts import Box, Search
 from audit.single import Points
+from audit.steps import Excess, StaircaseDivergence, StepDivergence
 from audit.summit import Range, Summit, _Gap
 from audit.sweep import Sweep
 from audit.table import Alpha, Table, propose_table
 from audit.theorems import _Extremum, grid_size, ratio_5a
 from audit.verdict import Limits, Verdict
 from mechanisms.claims import Direct, Statement, Theorem32, Theorem42
-from mechanisms.families import Declared, Gaussian, Mechanism, MultiGaussian, QuasiGaussian
+from mechanisms.families import Declared, Gaussian, Mechanism, MultiGaussian, QuasiGaussian, Staircase
 from mechanisms.lines import LineSum
 from tests.audit.support import ZOO, bits, contains, declared, mixture, multi_gaussian, point, statement
 from tests.soundness.referee import CONTEXT, MPF, number
@@ -61,6 +63,15 @@ COMB = declared(
     scale=0.1,
 )
 """Teeth one sensitivity apart: D is large between 0 and Δ and small at both."""
+FLAT_COMB = declared(
+    ("0", "0.1", "0", [("0", "0")]),
+    ("0.1", "0.9", "0", [("-5", "0")]),
+    ("0.9", "1.1", "0", [("-0.2", "0")]),
+    ("1.1", "1.9", "0", [("-5", "0")]),
+    ("1.9", "2.1", "0", [("-0.2", "0")]),
+    scale=0.1,
+)
+"""The same, made of steps."""
 WIDE = mixture("3", ("1", "0"), ("0.5", "1"))
 COARSE = multi_gaussian("0.25", 3, "2")
 BUMP = mixture("0.33", ("1", "0"), ("0.367879", "1"), ("0.135335", "2"), ("0.049787", "3"), ("1e-4", "4.6"))
@@ -412,6 +423,22 @@ def no_height(patch: Patch) -> None:
     patch.setattr(Span, "__init__", make)
 
 
+def nothing_gained_over_nothing(patch: Patch) -> None:
+    """Beyond the end of the support, f(x+φ) > 0 = f(x) is not counted."""
+    found = StepDivergence._gain
+
+    def gain(self: StepDivergence, there: int, here: int, limits: Limits) -> Any:
+        return found(self, there, here, limits) if self._heights[here] else None
+
+    patch.setattr(StepDivergence, "_gain", gain)
+
+
+def a_staircase_is_not_verified() -> bool:
+    """Of heights e^(−i), at ε = 0.6."""
+    stairs = Staircase(sensitivity=1, epsilon="1", gamma="0.3")
+    return decide(statement(stairs, "0.6", "0.1")).verdict is not Verdict.VERIFIED
+
+
 def nothing(patch: Patch) -> None:
     """No preparation."""
 
@@ -524,6 +551,21 @@ MUTANTS: dict[str, tuple[Callable[[Patch], None], Callable[[Patch], None], Calla
         nothing,
         set_attribute(_Extremum, "bound", lambda self: self.attained),
         five_a_is_enclosed,
+    ),
+    "of the shifts of steps only the ends": (
+        nothing,
+        set_attribute(audit.steps, "meetings", lambda edges, most: [Fraction(0), Fraction(1)]),
+        lambda: not_verified(FLAT_COMB, "1", "1e-6"),
+    ),
+    "the end of the support not looked at": (
+        nothing,
+        nothing_gained_over_nothing,
+        lambda: not_verified(ZOO["steps"], "1", "1e-6"),
+    ),
+    "a staircase pure at every epsilon": (
+        nothing,
+        set_attribute(StaircaseDivergence, "at", lambda *_: Excess((), ())),
+        a_staircase_is_not_verified,
     ),
     "a cover believed": (hole_in_the_cover, believe_the_cover, a_cover_with_a_hole_is_seen_through),
     "D at a larger epsilon taken for D": (nothing, conclude_from_a_larger_epsilon, answers_are_true),

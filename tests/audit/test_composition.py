@@ -1,0 +1,203 @@
+"""Composition: exact sums, and an ε that is never below what 50 digits say."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+import mpmath
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from audit.composition import (
+    Composition,
+    Part,
+    compose,
+    enclose_corollary,
+    enclose_epsilon,
+    part_of,
+    propose_order,
+    total_rho,
+)
+from audit.exact import decimal_upper
+from audit.verdict import Limits, Verdict
+from mechanisms.claims import Direct, Theorem42, ZeroConcentrated
+from mechanisms.families import Declared, Gaussian, MultiGaussian, QuasiGaussian
+from mechanisms.numbers import MAX_PARTS, InputError, read_real
+
+DIGITS = 50
+GRID = [
+    (rho, delta)
+    for rho in ("1e-300", "1e-12", "0.0004", "0.1", "1", "37/3", "5000", "1e12", "1e300")
+    for delta in ("1e-300", "1e-18", "1e-5", "0.25", "0.999", "0.9999999999999999999999")
+]
+
+
+def gaussian(rho: str, count: int = 1) -> Part:
+    """A Gaussian of sensitivity 1 whose ρ is that of the text, which must be half a square."""
+    return Part(Gaussian(sensitivity=1, sigma=rho), count, None)
+
+
+def laplace(epsilon: str, count: int = 1) -> Part:
+    pieces = ({"from": "0", "to": "inf", "c": "0", "lines": [["0", "-1"]]},)
+    return Part(Declared(sensitivity=1, declared_pieces=pieces), count, read_real(epsilon, "epsilon"))  # type: ignore[arg-type]
+
+
+def referee(rho: Fraction, delta: Fraction) -> Any:
+    """inf over α of ε(α), by mpmath: the minimum is where ρ t² + log(1 + t) = log(1/δ), t = α − 1."""
+    with mpmath.workdps(DIGITS + 70):  # terms cancel: ε can be far below them
+        r, d = (mpmath.mpf(value.numerator) / value.denominator for value in (rho, delta))
+        level = -mpmath.log(d)
+        low, high = 2 * level / (1 + mpmath.sqrt(1 + 4 * r * level)), mpmath.sqrt(level / r)
+        for _ in range(220):
+            middle = mpmath.sqrt(low * high)
+            low, high = (middle, high) if r * middle**2 + mpmath.log1p(middle) < level else (low, middle)
+        t = low
+        return max(mpmath.mpf(0), (1 + t) * r - mpmath.log1p(1 / t) + (level - mpmath.log1p(t)) / t)
+
+
+def best(rho: Fraction, delta: Fraction) -> Fraction:
+    found = enclose_epsilon(rho, delta, propose_order(rho, delta), Limits())
+    assert found is not None
+    return found.upper
+
+
+@pytest.mark.parametrize(("rho_text", "delta_text"), GRID)
+def test_epsilon_against_a_referee(rho_text: str, delta_text: str) -> None:
+    rho, delta = read_real(rho_text, "rho"), read_real(delta_text, "delta")
+    printed = read_real(decimal_upper(best(rho, delta)), "epsilon")
+    exact = referee(rho, delta)
+    with mpmath.workdps(DIGITS):
+        found = mpmath.mpf(printed.numerator) / printed.denominator
+        assert found >= exact
+        assert found <= exact * (1 + mpmath.mpf("1e-12"))
+
+
+@pytest.mark.parametrize(("rho_text", "delta_text"), GRID)
+def test_corollary_against_a_referee(rho_text: str, delta_text: str) -> None:
+    rho, delta = read_real(rho_text, "rho"), read_real(delta_text, "delta")
+    found = enclose_corollary(rho, delta, Limits())
+    assert found is not None
+    printed = read_real(decimal_upper(found.upper), "epsilon")
+    with mpmath.workdps(DIGITS):
+        r = mpmath.mpf(rho.numerator) / rho.denominator
+        exact = r + 2 * mpmath.sqrt(r * -mpmath.log(mpmath.mpf(delta.numerator) / delta.denominator))
+        value = mpmath.mpf(printed.numerator) / printed.denominator
+        assert exact * (1 - mpmath.mpf("1e-20")) <= value <= exact * (1 + mpmath.mpf("1e-12"))
+    assert best(rho, delta) <= found.upper * (1 + Fraction(1, 10**15)), "the better conversion is better"
+
+
+@pytest.mark.parametrize("order", ["1e-9", "0.1", "1", "3.7", "100", "1e9"])
+def test_any_order_gives_a_larger_epsilon(order: str) -> None:
+    for rho_text, delta_text in GRID:
+        rho, delta = read_real(rho_text, "rho"), read_real(delta_text, "delta")
+        other = enclose_epsilon(rho, delta, read_real(order, "order"), Limits())
+        assert other is not None
+        assert best(rho, delta) <= other.upper * (1 + Fraction(1, 10**15))
+
+
+@pytest.mark.parametrize(("sigma", "count"), [("10", 100), ("3", 1), ("0.4", 7), ("50", 1)])
+@pytest.mark.parametrize("delta", ["1e-12", "1e-5", "0.05"])
+def test_composed_gaussians_keep_the_promise(sigma: str, count: int, delta: str) -> None:
+    """The releases together are one Gaussian of μ² = 2ρ, whose δ(ε) is known exactly (Balle and Wang 2018)."""
+    found = compose([gaussian(sigma, count)], read_real(delta, "delta"))
+    assert found.epsilon is not None
+    with mpmath.workdps(DIGITS):
+        mu = mpmath.sqrt(2 * mpmath.mpf(found.rho.numerator) / found.rho.denominator)
+        epsilon = mpmath.mpf(found.epsilon.numerator) / found.epsilon.denominator
+        spent = mpmath.ncdf(mu / 2 - epsilon / mu) - mpmath.exp(epsilon) * mpmath.ncdf(-mu / 2 - epsilon / mu)
+        assert spent <= mpmath.mpf(delta)
+
+
+def test_rho_adds_up_exactly() -> None:
+    multi = MultiGaussian(sensitivity="0.3", sigma="0x1.8p-1", K=3, epsilon=1)
+    parts = [gaussian("10", 100), Part(multi, 3, None), laplace("1", 2), gaussian("7")]
+    expected = 100 * Fraction(1, 200) + 3 * Fraction(9, 100) / (2 * Fraction(9, 16)) + 2 * Fraction(1, 2)
+    assert total_rho(parts) == expected + Fraction(1, 98)
+    found = compose(parts, Fraction(1, 10**6))
+    assert found.rho == total_rho(parts)
+    assert found.releases == 106
+
+
+def test_count_is_so_many_of_the_same() -> None:
+    delta = Fraction(1, 10**6)
+    once, many = compose([gaussian("3")] * 12, delta), compose([gaussian("3", 12)], delta)
+    mixed = compose([gaussian("3", 5), gaussian("3", 7)], delta)
+    assert once.rho == many.rho == mixed.rho == Fraction(12, 18)
+    assert once.epsilon == many.epsilon == mixed.epsilon
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.fractions(Fraction(1, 10**6), 100), st.fractions(Fraction(1, 10**9), Fraction(1, 2)))
+def test_monotone(rho: Fraction, delta: Fraction) -> None:
+    here = best(rho, delta)
+    assert best(rho, delta * Fraction(11, 10)) <= here <= best(rho, delta * Fraction(10, 11))
+    assert here <= best(rho * Fraction(11, 10), delta)
+
+
+def test_tiny_rho_costs_no_epsilon() -> None:
+    found = compose([gaussian("1e9")], Fraction(1, 10**5))
+    assert found.epsilon == 0
+    assert found.verdict is Verdict.VERIFIED
+    assert found.corollary_epsilon is not None
+    assert found.corollary_epsilon > 0
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "verdict"), [("1", Verdict.VERIFIED), ("1.5", Verdict.VERIFIED), ("0.9999", Verdict.REFUTED)]
+)
+def test_pure_dp_counts_where_it_is_proved(epsilon: str, verdict: Verdict) -> None:
+    found = compose([gaussian("10"), laplace(epsilon)], Fraction(1, 10**6))
+    assert found.verdict is verdict
+    assert (found.epsilon is None) == (verdict is not Verdict.VERIFIED)
+    assert found.rho == Fraction(1, 200) + read_real(epsilon, "epsilon") ** 2 / 2
+    if verdict is Verdict.REFUTED:
+        assert found.reason.startswith("pure DP of declared noise at epsilon = 0.9999: ")
+
+
+def test_time_over_is_inconclusive() -> None:
+    found = compose([laplace("1.5")], Fraction(1, 10**6), Limits(expired=lambda: True))
+    assert found.verdict is Verdict.INCONCLUSIVE
+    assert found.epsilon is None
+
+
+def test_equal_premises_are_proved_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    shares: list[float] = []
+    found = compose([laplace("1"), laplace("1", 5), gaussian("3")], Fraction(1, 10**6), progress=shares.append)
+    assert found.verdict is Verdict.VERIFIED
+    assert shares == [1.0]
+
+
+def test_what_counts() -> None:
+    noise = Gaussian(sensitivity=1, sigma=3)
+    for claim in (Direct(epsilon=1, delta=0), Direct(epsilon=1, delta="1e-5"), ZeroConcentrated(rho=100)):
+        assert part_of(noise, claim, 2, "a.toml") == Part(noise, 2, None), "only the mechanism counts"
+    quasi = QuasiGaussian(sensitivity=1, sigma=3, epsilon=1)
+    for refused in (Direct(epsilon=1, delta="1e-5"), Theorem42(epsilon=1, delta="1e-5")):
+        with pytest.raises(InputError, match=r"^a\.toml: got (direct|theorem-4\.2) of quasi-gaussian"):
+            part_of(quasi, refused, 1, "a.toml")
+
+
+@pytest.mark.parametrize("delta", ["0", "1", "-1", "2"])
+def test_delta_is_between_0_and_1(delta: str) -> None:
+    with pytest.raises(InputError, match="delta"):
+        compose([gaussian("3")], Fraction(delta))
+
+
+def test_bounded_work() -> None:
+    delta = Fraction(1, 10**5)
+    with pytest.raises(InputError, match="parts"):
+        compose([], delta)
+    with pytest.raises(InputError, match="parts"):
+        compose([gaussian("3")] * (MAX_PARTS + 1), delta)
+    long = [gaussian(f"1.{'3' * 900}{number}7") for number in range(60)]
+    with pytest.raises(InputError, match="an exact ρ of"):
+        compose(long, delta)
+
+
+def test_a_thousand_doubles_are_summed() -> None:
+    parts = [gaussian((1 + number / 997).hex()) for number in range(MAX_PARTS)]
+    found: Composition = compose(parts, Fraction(1, 10**5))
+    assert found.rho == sum(1 / (2 * Fraction(1 + number / 997) ** 2) for number in range(MAX_PARTS))
+    assert found.epsilon is not None
