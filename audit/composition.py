@@ -52,6 +52,10 @@ class Part:
     count: int
     pure_epsilon: Fraction | None
 
+    def __post_init__(self) -> None:
+        if not isinstance(self.count, int) or self.count < 1:
+            raise InputError("count", self.count, "a whole number of at least 1")
+
     @property
     def rho(self) -> Fraction:
         """Of one release."""

@@ -154,7 +154,7 @@ def make_witness(mechanism: Mechanism, claim: Claim, peak: Peak, grid: int | Non
     while bits <= limits.bits:
         limits.check()
         with flint.ctx.workprec(bits):
-            shifted, bound = event_probabilities(mechanism, event, peak.shift, claim)
+            shifted, bound = event_probabilities(mechanism, event, peak.shift, claim, limits.check)
             if shifted > bound:
                 unit = mechanism.sensitivity
                 return Witness(
@@ -170,16 +170,26 @@ def make_witness(mechanism: Mechanism, claim: Claim, peak: Peak, grid: int | Non
 
 
 def event_probabilities(
-    mechanism: Mechanism, event: Sequence[Interval], shift: Fraction, claim: Claim
+    mechanism: Mechanism,
+    event: Sequence[Interval],
+    shift: Fraction,
+    claim: Claim,
+    check: Callable[[], None] = lambda: None,
 ) -> tuple[arb, arb]:
-    """(P(A − φ), e^ε P(A) + threshold) for a union A of intervals in units of Δ, at the precision in force."""
+    """(P(A − φ), e^ε P(A) + threshold) for a union A of intervals in units of Δ, at the precision in force.
+
+    ``check`` is called for each interval, and may raise to end it.
+    """
     move = rational(shift)
     moved = [(None if a is None else a + move, None if b is None else b + move) for a, b in event]
     density = StaircaseMasses(mechanism) if isinstance(mechanism, Staircase) else Density(mechanism.unit_form)
     # What lines add far below the threshold is not worth an error function each.
     floor = natural_log(claim.threshold) - flint.ctx.prec * math.log(2) if claim.threshold else -math.inf
-    here = sum((density.probability(interval, floor - float(claim.epsilon)) for interval in event), arb(0))
-    there = sum((density.probability(interval, floor) for interval in moved), arb(0))
+    here, there = arb(0), arb(0)
+    for interval, shifted in zip(event, moved, strict=True):
+        check()
+        here += density.probability(interval, floor - float(claim.epsilon))
+        there += density.probability(shifted, floor)
     return there, ball(claim.epsilon).exp() * here + ball(claim.threshold)
 
 

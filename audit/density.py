@@ -6,6 +6,7 @@ All that does not depend on φ is made once: L(x) = log Σ C e^(bx) of each piec
 from __future__ import annotations
 
 import math
+from bisect import bisect_left, bisect_right
 from fractions import Fraction
 from itertools import pairwise
 
@@ -33,6 +34,7 @@ class Density:
         self._convex = [ConvexLog(piece.sum) if piece.sum.lines else None for piece in self.pieces]
         self._masses = [Masses(piece.sum) for piece in self.pieces]
         self._breaks = [piece.stop for piece in self.pieces if piece.stop is not None]
+        self._stops = [rational(stop) for stop in self._breaks]
         self._slopes = [_Slopes(piece.sum) for piece in self.pieces if piece.sum.lines]
         self._cancels: dict[Fraction, bool] = {}
         self._at_one: tuple[Fraction, AtOne | None] | None = None
@@ -105,7 +107,9 @@ class Density:
         """∫ f over the interval, divided by the mass; what lines add below e^floor is bounded instead of evaluated."""
         start, stop = interval
         total, log_mass = arb(0), float(self.mass.log())
-        for piece, masses in zip(self.pieces, self._masses, strict=True):
+        first = 0 if start is None else bisect_right(self._stops, start)
+        last = len(self._stops) if stop is None else bisect_left(self._stops, stop)
+        for piece, masses in zip(self.pieces[first : last + 1], self._masses[first : last + 1], strict=True):
             low, high = _rational(piece.start), _rational(piece.stop)
             a = start if low is None else low if start is None else max(start, low)
             b = stop if high is None else high if stop is None else min(stop, high)

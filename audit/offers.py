@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from audit.decide import decide
+from audit.exact import decimal_upper
 from audit.lattice import Doubles
 from audit.losses import Losses, enclose_losses
 from audit.scales import Loss, calibrate
@@ -37,6 +38,8 @@ CLASSIC = "classic-gaussian"
 BOUNDED, UNBOUNDED = "bounded", "unbounded"
 LARGEST_FLOAT_EPSILON = 600
 """Beyond it e^ε is near the end of the floats, which choose the parameters."""
+LEAST_FLOAT_DELTA = Fraction(1, 10**300)
+"""Below this, floats do not tell where to cut."""
 NUDGES = (Fraction(0), Fraction(1, 2**48), Fraction(1, 2**40), Fraction(1, 2**30), Fraction(1, 2**20))
 """By how much, relatively, a parameter is raised until the claim is verified."""
 DIGITS = 9
@@ -84,7 +87,7 @@ class _Request:
     @property
     def may_cut(self) -> bool:
         """Whether cut noise can serve, and floats can tell where to cut."""
-        return 0 < self.epsilon <= LARGEST_FLOAT_EPSILON and 0 < self.delta < Fraction(1, 2)
+        return 0 < self.epsilon <= LARGEST_FLOAT_EPSILON and LEAST_FLOAT_DELTA <= self.delta < Fraction(1, 2)
 
 
 def offer(
@@ -142,9 +145,9 @@ def _made(
 
 
 def _text(value: Fraction) -> str:
-    """For people: exact where that is short, else 12 digits."""
+    """For people: exact where that is short, else 12 digits, rounded up: longer noise keeps the promise."""
     text = exact_text(value)
-    return text if len(text) <= 12 and "0x" not in text else f"{nearest_float(value):.12g}"
+    return text if len(text) <= 12 and "0x" not in text else decimal_upper(value, 12)
 
 
 def _laplace(request: _Request) -> Offer | None:
@@ -175,7 +178,9 @@ def _truncated_laplace(request: _Request) -> Offer | None:
     unit, scale = request.sensitivity, request.sensitivity / request.epsilon
     cuts = _cuts(laplace_cut(request.epsilon, request.delta), request)
     found = _first_verified((TruncatedLaplace(sensitivity=unit, scale=scale, A=A) for A in cuts), request)
-    words = f"b = {_text(scale)}, A = {_text(cuts[0])}"
+    if found is None or not isinstance(made := found[0].mechanism, TruncatedLaplace):
+        return None
+    words = f"b = {_text(scale)}, A = {_text(made.A)}"
     return _made(TruncatedLaplace.family, found, words, BOUNDED, "none", False)
 
 
@@ -187,7 +192,9 @@ def _cut_staircase(
         return None
     cuts = _cuts(proposal, request)
     found = _first_verified((member(T) for T in cuts), request)
-    return _made(family, found, f"{scale}T = {_text(cuts[0])}", BOUNDED, "none", False)
+    if found is None or not isinstance(made := found[0].mechanism, (Tulap, TruncatedStaircase)):
+        return None
+    return _made(family, found, f"{scale}T = {_text(made.T)}", BOUNDED, "none", False)
 
 
 def _tulap(request: _Request) -> Offer | None:
@@ -234,7 +241,9 @@ def _flipped_huber(request: _Request) -> Offer | None:
         )
 
     found = _first_verified((member(nudge) for nudge in NUDGES[1:]), request)
-    words = f"alpha = {_text(alpha * request.sensitivity)}, sigma = {_text(Fraction(sigma) * request.sensitivity)}"
+    if found is None or not isinstance(made := found[0].mechanism, FlippedHuber):
+        return None
+    words = f"alpha = {_text(made.alpha)}, sigma = {_text(made.sigma)}"
     return _made(FlippedHuber.family, found, words, UNBOUNDED, "gaussian", True)
 
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from mechanisms.arithmetic import FLOAT, Arithmetic, Array
 from mechanisms.form import Form, Piece
-from mechanisms.lines import ZERO, evaluate
+from mechanisms.lines import evaluate
 from mechanisms.numbers import InputError
 
 MOST_STEPS = 100_000
@@ -91,7 +91,10 @@ class EndlessSteps(Form):
             last = finite.pieces[-1]
             q, rest = self._ratio(arithmetic)
             beyond = last.sum.moments(*self._ends(last, arithmetic), 0, arithmetic)[0] * q / rest
-            return (finite.tail(t, arithmetic) * finite.mass(arithmetic) + beyond[0]) / self.mass(arithmetic)
+            found = (finite.tail(t, arithmetic) * finite.mass(arithmetic) + beyond[0]) / self.mass(arithmetic)
+            if arithmetic is FLOAT:
+                found = np.where(np.isinf(t), np.where(t > 0, 0.0, 1.0), found)
+            return found
 
         return evaluate(tail, x, arithmetic)
 
@@ -100,6 +103,6 @@ class EndlessSteps(Form):
 
 
 def _reach(x: Array) -> Fraction:
-    """A number at least as large as every |x|."""
-    largest = max((abs(float(value)) for value in np.asarray(x).reshape(-1)), default=0.0)
-    return Fraction(largest) + 1 if math.isfinite(largest) else ZERO
+    """A number at least as large as every finite |x|."""
+    sizes = (abs(float(value)) for value in np.asarray(x).reshape(-1))
+    return Fraction(max((size for size in sizes if math.isfinite(size)), default=0.0)) + 1

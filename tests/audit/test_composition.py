@@ -201,3 +201,9 @@ def test_a_thousand_doubles_are_summed() -> None:
     found: Composition = compose(parts, Fraction(1, 10**5))
     assert found.rho == sum(1 / (2 * Fraction(1 + number / 997) ** 2) for number in range(MAX_PARTS))
     assert found.epsilon is not None
+
+
+@pytest.mark.parametrize("count", [0, -5, 1.5])
+def test_a_count_is_a_whole_number_of_at_least_1(count: Any) -> None:
+    with pytest.raises(InputError, match="count"):
+        Part(Gaussian(sensitivity=1, sigma=1), count, None)

@@ -173,3 +173,22 @@ def test_refusals() -> None:
 def test_no_time_is_inconclusive(family: str) -> None:
     found = served(family, 1, "0.01", limits=Limits(expired=lambda: True))
     assert found.decision.verdict is Verdict.INCONCLUSIVE
+
+
+@pytest.mark.parametrize("family", ["flipped-huber", "truncated-laplace", "tulap", "truncated-staircase"])
+@pytest.mark.parametrize(("epsilon", "delta"), [("0.1", "1e-60"), ("3", "0.01")])
+def test_the_scale_that_is_shown_is_no_shorter_than_the_one_that_was_proved(
+    family: str, epsilon: str, delta: str
+) -> None:
+    """Whoever copies it gets noise that keeps the promise."""
+    found = offer(family, Fraction(epsilon), Fraction(delta))
+    assert found is not None and found.decision.verdict is Verdict.VERIFIED
+    shown = dict(part.split(" = ") for part in found.scale.split(", "))
+    for name in {"T", "A", "alpha", "sigma"} & set(shown):
+        exact = getattr(found.statement.mechanism, name)
+        assert exact <= Fraction(shown[name]) <= exact * (1 + Fraction(1, 10**10))
+
+
+def test_below_the_range_of_floats_cut_noise_is_not_offered() -> None:
+    for family in ("tulap", "truncated-staircase", "truncated-laplace"):
+        assert offer(family, Fraction(3), Fraction(1, 10**310)) is None
