@@ -164,8 +164,8 @@ class Search:
                 stopped, done = f"{error}; raise the limit on boxes", False
                 break
             except Expired:
-                where = f" in the box of shifts {_span(pending[-1])}" if pending else ""
-                stopped, done = f"the time limit ended the search{where}; raise it", False
+                where = _span(pending[-1] if pending else Box(0, 0))
+                stopped, done = f"the time limit ended the search in the box of shifts {where}; raise it", False
                 break
         exceeds = self.peak is not None and self.peak.lower > self.threshold
         if self._holds and not done and not exceeds:

@@ -74,6 +74,7 @@ def test_a_search_says_what_ended_it() -> None:
     nearer = Fraction(str(true)) * (1 + Fraction(1, 10**44))
     bits_ = search("multi-gaussian", "0.7", nearer, limits=Limits(bits=128)).run(lambda: [])
     time = search("multi-gaussian", "0.7", near, limits=Limits(expired=lambda: True)).run(lambda: [])
+    assert "[0, 1]/2^0" in time.stopped  # the box that it was working on
     for found, word in ((boxes, "boxes"), (cells, "cells"), (bits_, "bits"), (time, "time")):
         assert found.upper is None and not found.exceeds and word in found.stopped
 
