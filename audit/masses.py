@@ -14,7 +14,7 @@ import numpy as np
 from flint import arb, fmpq
 
 from audit.exact import ball
-from audit.points import coefficient
+from audit.points import peak_height
 from mechanisms.arithmetic import BALL
 from mechanisms.lines import Line, LineSum
 
@@ -61,9 +61,7 @@ class Masses:
 
     def _bell(self, line: Line, half: arb) -> _Bell:
         c = self._sum.c
-        # The peak b²/(4c) goes into the exponents exactly, before any rounding.
-        terms = tuple((w, a + line.slope * line.slope / (4 * c)) for w, a in line.terms)
-        amplitude, centre = coefficient(terms) * half, ball(line.slope / (2 * c))
+        amplitude, centre = peak_height(line, c) * half, ball(line.slope / (2 * c))
         return _Bell(centre, amplitude, float(centre), float(amplitude.log().upper()))
 
     def span(self, floor: float) -> tuple[float, float] | None:

@@ -35,6 +35,13 @@ def coefficient(terms: Terms) -> arb:
     return total * ball(top).exp()
 
 
+def peak_height(line: Line, c: Fraction) -> arb:
+    """The largest value of C e^(b x − c x²), c > 0: the peak b²/(4c) goes into the exponents exactly, before any
+    rounding."""
+    rise = line.slope * line.slope / (4 * c)
+    return coefficient(tuple((weight, exponent + rise) for weight, exponent in line.terms))
+
+
 class ConvexLog:
     """log Σ C_j e^(b_j x): convex, as a log-sum-exp of lines. Values at exact points are kept."""
 

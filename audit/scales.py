@@ -139,10 +139,12 @@ def calibrate_member(
     lattice: Lattice,
     limits: Limits,
     progress: Callable[[float], None] | None = None,
+    proposal: float | None = None,
 ) -> Calibration:
-    """As calibrate, for one member of a family; its scale is not looked at."""
+    """As calibrate, for one member of a family; its scale is not looked at. ``proposal`` is what float_sigma says."""
     Statement(member, claim)
-    proposal = float_sigma(member, claim, limits.check)
+    if proposal is None:
+        proposal = float_sigma(member, claim, limits.check)
     start = _polish(member, claim, Fraction(proposal), limits)
     search = _LatticeSearch(member, claim, lattice, limits)
     found = search.run(lattice.rank_at_least(start))
@@ -337,15 +339,15 @@ def _choose(
         if progress is not None:
             progress(number / (3 * len(members)))
     least = min(value for value, _, _ in trials)
-    chosen = next(member for value, member, _ in trials if value <= least * (1 + float(EQUAL)))
-    best = calibrate_member(chosen, claim, lattice, limits)
+    chosen, sigma = next((member, sigma) for value, member, sigma in trials if value <= least * (1 + float(EQUAL)))
+    best = calibrate_member(chosen, claim, lattice, limits, proposal=sigma)
     tried = []
     for number, (value, member, sigma) in enumerate(trials):
         assert isinstance(member, MultiGaussian)
         bound = _loss(best.losses, loss).upper * (1 - EQUAL)
         excluded = member is chosen or _cannot_do_better(member, claim, sigma, bound, loss, limits)
         if not excluded and value <= least * (1 + NEARLY):
-            found = calibrate_member(member, claim, lattice, limits)
+            found = calibrate_member(member, claim, lattice, limits, proposal=sigma)
             if _loss(found.losses, loss).upper < bound:
                 best = found
         tried.append(Trial(member.K, sigma, value, excluded))

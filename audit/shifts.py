@@ -22,7 +22,7 @@ from audit.masses import Interval
 from audit.shape import Roughness, is_log_concave
 from audit.single import NeedBits, NeedBoxes, Points
 from audit.summit import Range
-from audit.sweep import Sweep
+from audit.sweep import Sweep, is_within
 from audit.verdict import Expired, Limits
 from mechanisms.form import Form
 from mechanisms.lines import ZERO
@@ -268,7 +268,7 @@ class Search:
             focused = self._focus(points, rough, pending, focused)
             box = pending[-1]
             first, last = (0, FEW) if self.grid is None else box.grid_points(self.grid)
-            settled = last < first or self._is_on_summit(box) or self._is_bounded(points, rough, box)
+            settled = last < first or is_within(box.i, box.level, self._summits) or self._is_bounded(points, rough, box)
             if not settled and self.grid is not None:
                 settled = last - first < FEW
                 if settled and any(self._look(points, Fraction(i, self.grid)) for i in range(first, last + 1)):
@@ -355,10 +355,6 @@ class Search:
         if self.peak is None or least > self.peak.lower:
             index = None if self.grid is None else int(shift * self.grid)
             self.peak = Peak(shift, index, least, bound.event)
-
-    def _is_on_summit(self, box: Box) -> bool:
-        start, stop = box.ends
-        return any(low <= start and stop <= high for low, high in self._summits)
 
     def _is_bounded(self, points: Points, rough: Roughness, box: Box) -> bool:
         """Whether D ≤ goal is proved for every shift of the claim in the box."""

@@ -138,7 +138,7 @@ class Points:
                 self._keep(shift, epsilon, search, bound)
                 return bound, low, high
             slack = abs(float((goal_mass - bound.lower).mid()))
-            budget = min(max(slack / 4, budget * 2.0**-12), budget / 4)
+            budget = _smaller(budget, slack / 4)
             if search.has_coarse_tails(budget):
                 search, _ = self._search(shift, epsilon, budget)
 
@@ -153,8 +153,7 @@ class Points:
             if high - low <= ball(tightness) * high or high <= floor:
                 self._keep(shift, epsilon, search, bound)
                 return bound, low, high
-            wanted = float((ball(tightness) * bound.upper).mid()) / 4
-            budget = min(max(wanted, budget * 2.0**-12), budget / 4)
+            budget = _smaller(budget, float((ball(tightness) * bound.upper).mid()) / 4)
             if search.has_coarse_tails(budget):
                 search, _ = self._search(shift, epsilon, budget)
 
@@ -181,6 +180,11 @@ class Points:
                 return True
         _, _, high = self.evaluate(shift, epsilon, goal)
         return bool(high <= goal)
+
+
+def _smaller(budget: float, wanted: float) -> float:
+    """The next budget: what is wanted, in steps that are neither too small to matter nor too large to trust."""
+    return min(max(wanted, budget * 2.0**-12), budget / 4)
 
 
 @dataclass(frozen=True, slots=True)

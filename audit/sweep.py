@@ -83,7 +83,7 @@ class Sweep:
         while self.waiting:
             self._limits.check()
             level = self.waiting[0][1]
-            self._settle([i for i, _ in self.waiting if _is_within(i, level, done or ())])
+            self._settle([i for i, _ in self.waiting if is_within(i, level, done or ())])
             lift = self._c / (4 << (2 * level))
             if lift <= MOST_LIFT and self.waiting:
                 lifted, kappa = Alpha.of(self._epsilon - lift), float_upper(upper(ball(lift).exp())) * (1 + 2.0**-50)
@@ -154,7 +154,7 @@ class Sweep:
         return Fraction(float(refine(curve, low, high, start)[0][0]))
 
 
-def _is_within(i: int, level: int, ranges: Sequence[tuple[Fraction, Fraction]]) -> bool:
-    """Whether a box lies in one of the ranges."""
+def is_within(i: int, level: int, ranges: Sequence[tuple[Fraction, Fraction]]) -> bool:
+    """Whether the box [i, i+1]/2^level lies in one of the ranges."""
     start, stop = Fraction(i, 1 << level), Fraction(i + 1, 1 << level)
     return any(low <= start and stop <= high for low, high in ranges)

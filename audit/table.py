@@ -25,7 +25,7 @@ from flint import arb
 from numpy.typing import NDArray
 
 from audit.exact import ball, float_lower, float_upper, lower, upper
-from audit.points import coefficient
+from audit.points import peak_height
 from mechanisms.arithmetic import BALL
 from mechanisms.form import Form, Piece
 from mechanisms.numbers import natural_log
@@ -143,31 +143,34 @@ def is_on_lattice(form: Form, steps: int) -> bool:
     c = pieces[0].sum.c
     if not c or any(piece.sum.c != c or not piece.sum.lines for piece in pieces):
         return False
-    places = [line.slope / (2 * c) for piece in pieces for line in piece.sum.lines]
-    places += [piece.stop for piece in pieces if piece.stop is not None]
-    return all((place * steps).denominator == 1 for place in places)
+    return all((place * steps).denominator == 1 for place in _places(form))
+
+
+def _places(form: Form) -> list[Fraction]:
+    """The centres of all lines, and the breaks, of a form of one c > 0."""
+    pieces = form.whole_line
+    centres = [line.slope / (2 * pieces[0].sum.c) for piece in pieces for line in piece.sum.lines]
+    return [*centres, *(piece.stop for piece in pieces if piece.stop is not None)]
 
 
 def propose_table(form: Form, epsilon: Fraction, threshold: Fraction, per_scale: int) -> Table | None:
     """A table with at least ``per_scale`` points for each 1/√(2c) (the σ of Gaussians), where one can serve."""
-    pieces = form.whole_line
-    c = pieces[0].sum.c
+    c = form.whole_line[0].sum.c
     if not c or threshold <= 0 or epsilon > LARGEST_EPSILON:
         return None
     depth = DEPTH - natural_log(threshold)
-    places = [line.slope / (2 * c) for piece in pieces for line in piece.sum.lines]
-    places += [piece.stop for piece in pieces if piece.stop is not None]
+    places = _places(form)
     steps = math.lcm(*(place.denominator for place in places))
     if depth > DEPTH - LEAST_LOG or steps > MOST_POINTS or not 2.0**-60 < c < 2.0**60:
         return None
     while steps < per_scale * math.sqrt(2 * c):
         steps *= 2
     reach = math.ceil(math.sqrt(depth / c) * steps) + 1
-    if steps * (max(places) - min(places)) + 2 * reach > MOST_POINTS or not is_on_lattice(form, steps):
+    if steps * (max(places) - min(places)) + 2 * reach > MOST_POINTS:
         return None
     try:
         return Table(form, steps, reach)
-    except ValueError:  # weights that balls of so few bits do not enclose
+    except ValueError:  # several c, or weights that balls of so few bits do not enclose
         return None
 
 
@@ -182,10 +185,8 @@ class _Bells:
     @classmethod
     def of(cls, piece: Piece, steps: int, mass: arb) -> _Bells:
         c = piece.sum.c
-        # The peak b²/(4c) goes into the exponents exactly, before any rounding.
-        lines = [(line.slope, [(w, a + line.slope**2 / (4 * c)) for w, a in line.terms]) for line in piece.sum.lines]
-        weights = [coefficient(tuple(terms)) / mass for _, terms in lines]
-        centres = [int(slope / (2 * c) * steps) for slope, _ in lines]
+        weights = [peak_height(line, c) / mass for line in piece.sum.lines]
+        centres = [int(line.slope / (2 * c) * steps) for line in piece.sum.lines]
         return cls(centres, [float_upper(upper(w)) for w in weights], [float_lower(lower(w)) for w in weights])
 
 

@@ -10,13 +10,11 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-import msgspec
-
 from audit.offers import OFFERED, Offer, offer
 from audit.scales import Loss
 from audit.verdict import Enclosure, Expired, Limits, Verdict
 from certificates.digits import certain, quotient
-from certificates.issue import rounded
+from certificates.present import enclosure_document
 from mechanisms.numbers import InputError, exact_text
 
 LOSS_NAMES = {"l1": "E|X|", "l2": "E X²"}
@@ -174,11 +172,6 @@ def row_document(row: Row) -> dict[str, Any]:
         "zcdp": row.offer.zcdp,
         "gives_up": gives_up(row.offer),
     }
-
-
-def enclosure_document(value: Enclosure) -> Any:
-    """{"lower", "upper"}, rounded outward."""
-    return msgspec.to_builtins(rounded(value, ()))
 
 
 def comparison_document(comparison: Comparison, plot: str | None) -> dict[str, Any]:

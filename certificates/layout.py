@@ -27,9 +27,9 @@ def line(text: str) -> str:
     return "".join(character if character.isprintable() else "\ufffd" for character in text)
 
 
-def between(value: Enclosure) -> str:
-    """The ends to 10 digits, rounded outward; one where they agree."""
-    low, high = decimal_lower(value.lower, 10), decimal_upper(value.upper, 10)
+def between(value: Enclosure, digits: int = 10) -> str:
+    """The ends to so many digits, rounded outward; one where they agree."""
+    low, high = decimal_lower(value.lower, digits), decimal_upper(value.upper, digits)
     return low if low == high else f"{low} … {high}"
 
 

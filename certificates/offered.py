@@ -9,8 +9,8 @@ from audit.offers import Offer, offer
 from audit.scales import Loss
 from audit.verdict import Limits
 from certificates import present
-from certificates.comparison import enclosure_document
 from certificates.digits import certain
+from certificates.present import enclosure_document
 from mechanisms.claims import Claim, Direct
 from mechanisms.numbers import InputError, exact_text
 

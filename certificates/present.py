@@ -42,14 +42,19 @@ _CLAIM_WORDS = {
 def decision_document(statement: Statement, decision: Decision, certificate: str | None) -> dict[str, Any]:
     """What ``certify --json`` prints; ``certificate`` is the path it was written to."""
     conditions = [
-        {"name": c.name, "demand": c.demand, "value": _enclosure(c.value, Fraction(0)), "verdict": c.verdict.value}
-        for c in decision.conditions
+        {
+            "name": condition.name,
+            "demand": condition.demand,
+            "value": enclosure_document(condition.value, Fraction(0)),
+            "verdict": condition.verdict.value,
+        }
+        for condition in decision.conditions
     ]
     sup = decision.sup_delta
     return {
         "verdict": decision.verdict.value,
         **statement.document(),
-        "sup_delta": None if sup is None else _enclosure(sup, *_thresholds(statement.claim)),
+        "sup_delta": None if sup is None else enclosure_document(sup, *_thresholds(statement.claim)),
         "worst_shift": None if decision.worst_shift is None else exact_text(decision.worst_shift),
         "conditions": conditions,
         "witness": None if decision.witness is None else _witness(decision.witness),
@@ -70,8 +75,8 @@ def calibration_document(calibration: Calibration, certificate: str | None) -> d
         "refuted_below": None if below is None else nearest_float(below).hex(),
         "refuted_below_is_next": calibration.adjacent,
         "float_sigma": calibration.float_sigma.hex(),
-        "l1": _enclosure(calibration.losses.l1),
-        "l2": _enclosure(calibration.losses.l2),
+        "l1": enclosure_document(calibration.losses.l1),
+        "l2": enclosure_document(calibration.losses.l2),
         "K": getattr(calibration.statement.mechanism, "K", None),
         "note": calibration.note,
         "tried": [
@@ -106,7 +111,7 @@ def outcome_document(path: str, outcome: Outcome) -> dict[str, Any]:
     }
 
 
-def _enclosure(value: Enclosure, *marks: Fraction) -> Any:
+def enclosure_document(value: Enclosure, *marks: Fraction) -> Any:
     """{"lower", "upper"}, rounded outward and not across a mark, as in a certificate."""
     return msgspec.to_builtins(rounded(value, marks))
 
@@ -117,8 +122,8 @@ def _witness(witness: Witness) -> dict[str, Any]:
     document: dict[str, Any] = {
         "shift": exact_text(witness.shift),
         "event": [[None if end is None else exact_text(end) for end in ends] for ends in witness.event],
-        "probability_shifted": _enclosure(witness.probability_shifted, middle),
-        "bound": _enclosure(witness.bound, middle),
+        "probability_shifted": enclosure_document(witness.probability_shifted, middle),
+        "bound": enclosure_document(witness.bound, middle),
     }
     if witness.grid_size is not None:
         document |= {"grid_index": str(witness.grid_index), "grid_size": str(witness.grid_size)}

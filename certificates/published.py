@@ -21,10 +21,10 @@ from audit.attain import Attempt, attempt_multi, attempt_quasi
 from audit.offers import OFFERED, offer
 from audit.verdict import Enclosure, Limits, Verdict
 from certificates.canonical import strict_json
-from certificates.comparison import enclosure_document
 from certificates.errors import FileError
 from certificates.files import read_bounded
 from certificates.pool import compute, open_executor
+from certificates.present import enclosure_document
 from mechanisms.claims import Direct
 from mechanisms.numbers import InputError, exact_text, read_delta, read_epsilon, read_real
 

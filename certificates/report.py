@@ -15,10 +15,10 @@ from datetime import UTC, datetime
 from fractions import Fraction
 from typing import Final
 
-from audit.exact import decimal_lower, decimal_upper
 from audit.losses import Losses
 from audit.verdict import Decision, Enclosure, Witness
 from certificates.issue import tool
+from certificates.layout import between
 from certificates.present import outcome_word, statement_in_words
 from certificates.schema import CertificateRecord, Recorded
 from certificates.trust import TrustStore
@@ -181,10 +181,7 @@ def _exact(number: Fraction) -> str:
 
 
 def _between(value: Enclosure | None) -> str:
-    if value is None:
-        return NOTHING
-    low, high = decimal_lower(value.lower, DIGITS), decimal_upper(value.upper, DIGITS)
-    return low if low == high else f"{low} … {high}"
+    return NOTHING if value is None else between(value, DIGITS)
 
 
 def _place(number: Fraction | None) -> str:

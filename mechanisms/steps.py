@@ -10,7 +10,7 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from mechanisms.endless import EndlessSteps
 from mechanisms.form import Form, Piece
@@ -46,18 +46,26 @@ def steps_needed(T: Fraction, gamma: Fraction) -> int:
 
 
 class _CutSteps(Mechanism):
-    """Steps up to T, nothing beyond."""
+    """Steps up to T, nothing beyond: of a family that has an epsilon, a gamma and a T."""
 
-    def _cut(self, gamma: Fraction, epsilon: Fraction, T: Fraction) -> tuple[Piece, ...]:
+    epsilon: Fraction
+    T: Fraction
+    if TYPE_CHECKING:  # a parameter, or the same for all members
+
+        @property
+        def gamma(self) -> Fraction: ...
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if steps_needed(self.T / self.sensitivity, self.gamma) > MAX_LINES:
+            raise InputError("T", str(self.T), f"at most {MAX_LINES} steps of the sensitivity")
+
+    def pieces(self) -> tuple[Piece, ...]:
         unit, found = self.sensitivity, []
-        for i in range(steps_needed(T / unit, gamma)):
-            start = ZERO if i == 0 else (gamma + i - 1) * unit
-            found.append(step(start, min((gamma + i) * unit, T), -i * epsilon))
+        for i in range(steps_needed(self.T / unit, self.gamma)):
+            start = ZERO if i == 0 else (self.gamma + i - 1) * unit
+            found.append(step(start, min((self.gamma + i) * unit, self.T), -i * self.epsilon))
         return tuple(found)
-
-    def _check_cut(self, gamma: Fraction, T: Fraction) -> None:
-        if steps_needed(T / self.sensitivity, gamma) > MAX_LINES:
-            raise InputError("T", str(T), f"at most {MAX_LINES} steps of the sensitivity")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,13 +80,6 @@ class TruncatedStaircase(_CutSteps):
     epsilon: Fraction = parameter(read_epsilon)
     gamma: Fraction = parameter(_read_gamma)
     T: Fraction = parameter(read_positive)
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self._check_cut(self.gamma, self.T)
-
-    def pieces(self) -> tuple[Piece, ...]:
-        return self._cut(self.gamma, self.epsilon, self.T)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,13 +96,6 @@ class Tulap(_CutSteps):
     epsilon: Fraction = parameter(read_epsilon)
     T: Fraction = parameter(read_positive)
     gamma: ClassVar[Fraction] = Fraction(1, 2)
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self._check_cut(self.gamma, self.T)
-
-    def pieces(self) -> tuple[Piece, ...]:
-        return self._cut(self.gamma, self.epsilon, self.T)
 
 
 @dataclass(frozen=True, kw_only=True)

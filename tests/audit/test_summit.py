@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -11,9 +12,10 @@ from flint import arb, fmpq
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import audit.shifts
 from audit.density import Density
 from audit.exact import lower, upper
-from audit.shifts import Box, Search
+from audit.shifts import Search
 from audit.single import Points
 from audit.summit import Range, Summit, _Gap, find_summit
 from audit.sweep import Sweep
@@ -248,13 +250,13 @@ def test_bounds_of_a_gap_hold_in_it(name: str, seed: int) -> None:
 def counted(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
     """Of every box a search asks about, whether it lay on a summit."""
     asked: list[bool] = []
-    found = Search._is_on_summit
+    found = audit.shifts.is_within
 
-    def is_on_summit(self: Search, box: Box) -> bool:
-        asked.append(found(self, box))
+    def is_within(i: int, level: int, ranges: Sequence[tuple[Fraction, Fraction]]) -> bool:
+        asked.append(found(i, level, ranges))
         return asked[-1]
 
-    monkeypatch.setattr(Search, "_is_on_summit", is_on_summit)
+    monkeypatch.setattr(audit.shifts, "is_within", is_within)
     return asked
 
 
