@@ -1,4 +1,4 @@
-"""Certified losses: E|X| and E X², enclosed."""
+"""Certified losses: E|X| and E X², enclosed. (trusted)"""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Sums of exponentials at a point, in balls: log and slope by one polynomial evaluation where slopes are evenly spaced.
+"""Sums of exponentials at a point, in balls: log and slope in one polynomial for evenly spaced slopes. (trusted)
 
-The same formula as LineSum.log_value and LineSum.score, which the tests hold it against. (trusted)
+The same formula as LineSum.log_value and LineSum.score, which the tests hold it against.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The three verdicts, and what stands behind one."""
+"""The three verdicts, and what stands behind one. (trusted)"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Strict reading of JSON, and the RFC 8785 bytes that are signed.
+"""Strict reading of JSON, and the RFC 8785 bytes that are signed. (trusted)
 
 Python's reader takes the last of two equal field names, NaN, 1e999 and any depth that the stack allows; this one
 refuses each of them, and says where it stands. No number with a fraction or an exponent is read at all: a real number

@@ -1,4 +1,4 @@
-"""What a certificate says: its structure, read strictly, and the exact numbers that its text denotes.
+"""What a certificate says: its structure, read strictly, and the exact numbers that its text denotes. (trusted)
 
 A certificate is ``{"signed": …, "signatures": […]}``. Every real number is a string (a decimal, a rational ``p/q`` or a
 hex float) that denotes it exactly; the ends of an enclosure are rounded outward. Counts alone are JSON numbers.

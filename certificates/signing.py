@@ -1,4 +1,4 @@
-"""Ed25519 keys: made, read, refused where unsound; signatures made and checked.
+"""Ed25519 keys: made, read, refused where unsound; signatures made and checked. (trusted)
 
 The signers are those of securesystemslib, so that a key can be a file, or stay inside a KMS or an HSM. What it leaves
 to its caller is done here: the key identifier is computed from the key and never taken from a file, a signature is

@@ -1,4 +1,4 @@
-"""Whose signature counts: the user's own signing key, and the public keys that the user trusts.
+"""Whose signature counts: the user's own signing key, and the public keys that the user trusts. (trusted)
 
 Both live in one directory that only its owner can change. The store is read as strictly as a certificate, whole, when
 a TrustStore is made; changes are made under a lock and replace the file in one step, so that several processes can

@@ -1,4 +1,4 @@
-"""Float64, balls and mpmath behind one small set of names, so that a formula is written once.
+"""Float64, balls and mpmath behind one small set of names, so that a formula is written once. (trusted)
 
 Values are numpy arrays: of dtype float64 for FLOAT, of dtype object (``arb`` or ``mpf``) for the other two. The
 formulas use ``+ - * /`` and the names below, and never ask which arithmetic they run in.

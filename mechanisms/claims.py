@@ -1,4 +1,4 @@
-"""What can be claimed of a mechanism, and how a claim is read from a file and written to one.
+"""What can be claimed of a mechanism, and how a claim is read from a file and written to one. (trusted)
 
 A statement is a mechanism and a claim about it. ``read_statement`` takes what a TOML or JSON parser gives; every number
 is a string or a whole number, and unknown or missing fields are errors. ``Statement.document`` is its inverse.

@@ -1,4 +1,4 @@
-"""The integrand of the hockey-stick divergence, exactly: f(x + φ) − e^ε f(x) as positive minus negative lines.
+"""The integrand of the hockey-stick divergence, exactly: f(x + φ) − e^ε f(x), positive minus negative lines. (trusted)
 
 Equal exponentials are added first, as exact terms: with geometric weights and φ = Δ nearly all of them cancel, and no
 arithmetic that evaluates them apart could tell that.

@@ -1,4 +1,4 @@
-"""A density of infinitely many steps: the last one repeats for ever, each time by the same factor lower."""
+"""A density of infinitely many steps: the last one repeats for ever, each time by the same factor lower. (trusted)"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The families of noise by their names, and those made of Gaussians.
+"""The families of noise by their names, and those made of Gaussians. (trusted)
 
 Each is frozen, exact-parameter data that states its pieces; all else follows from the form.
 

@@ -1,4 +1,4 @@
-"""The declared form: an even density given by finitely many pieces on [0, ∞), each a sum of exponentials of lines.
+"""The declared form: an even density in finitely many pieces on [0, ∞), sums of exponentials of lines. (trusted)
 
 Density, log-density, score, cdf, tail, E|X| and E X² are written here once, for float64, balls and mpmath. The density
 need not be normalised where it is declared: the form divides by its own mass.

@@ -1,4 +1,4 @@
-"""Sums of exponentials of lines under one Gaussian factor: the formula that every density here is made of.
+"""Sums of exponentials of lines under one Gaussian factor: the formula that every density here is made of. (trusted)
 
     e^(−c x²) · Σ_j C_j e^(b_j x),     C_j = Σ_i w_i e^(a_i) > 0,   all of c ≥ 0, w_i, a_i, b_j rational
 

@@ -1,4 +1,4 @@
-"""What every family of noise has in common: exact parameters, pieces, forms, and how it stands in a file.
+"""What every family of noise has in common: exact parameters, pieces, forms, and how it stands in a file. (trusted)
 
 Parameters are keyword-only and exact: text is read as it is written, a float is the double that it is. ``sensitivity``
 Δ is in the unit of the query.

@@ -1,4 +1,4 @@
-"""Numbers as their user wrote them: exact, bounded, and refused in one line when they are not numbers.
+"""Numbers as their user wrote them: exact, bounded, and refused in one line when they are not numbers. (trusted)
 
 The text ``0.1`` is the rational 1/10; a Python float is the double that it is. Nothing here rounds, except
 the two functions that turn a real into a float for display and say so.

@@ -1,4 +1,4 @@
-"""Families made of steps one sensitivity wide, each e^(−ε) as high as the one before: staircase, truncated, Tulap.
+"""Families of steps one sensitivity wide, each e^(−ε) times the one before: staircase, truncated, Tulap. (trusted)
 
 Step 0 is |x| < γΔ, step i ≥ 1 is (γ + i − 1)Δ ≤ |x| < (γ + i)Δ, of height e^(−εi). ``epsilon`` is the family's own,
 that of its heights; ``gamma`` is a share of Δ; ``T`` is in the unit of the query.

@@ -1,4 +1,4 @@
-"""Families of one line on each piece, with exponential, cut or Gaussian tails: log-concave, one shift decides.
+"""Families of one line on each piece, exponential, cut or Gaussian tails: log-concave, one shift decides. (trusted)
 
 ``scale``, ``A``, ``alpha`` and ``sigma`` are in the unit of the query.
 """
