@@ -25,7 +25,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -271,17 +271,19 @@ def _read(process: subprocess.Popen[str], lines: queue.Queue[str]) -> None:
     lines.put("")
 
 
-def install(folder: Path) -> tuple[Path, dict[str, str]]:
+def install(
+    folder: Path, pins: Sequence[str] = PINS, constraints: Sequence[str] = CONSTRAINTS
+) -> tuple[Path, dict[str, str]]:
     """(the Python of an environment with the libraries, what went wrong by pin)."""
     python = folder / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
     if not python.exists():
         _say(f"making {folder}")
         subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True)
-    constraints = folder / "constraints.txt"
-    constraints.write_text("\n".join(CONSTRAINTS) + "\n", encoding="utf-8")
-    pip = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "-c", str(constraints)]
+    listed = folder / "constraints.txt"
+    listed.write_text("\n".join(constraints) + "\n", encoding="utf-8")
+    pip = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "-c", str(listed)]
     wrong = {}
-    for pin in PINS:
+    for pin in pins:
         _say(f"installing {pin}")
         done = subprocess.run([*pip, pin], capture_output=True, text=True, check=False)
         if done.returncode:
