@@ -9,7 +9,7 @@ from pathlib import Path
 from certificates.comparison import LOSS_NAMES, Comparison, loss_of
 from certificates.digits import certain
 from certificates.extras import optional
-from certificates.files import write_atomically
+from certificates.files import require_writable, write_atomically
 from mechanisms.numbers import InputError, exact_text, nearest_float
 
 FORMATS = {".svg": "svg", ".png": "png"}
@@ -20,9 +20,11 @@ FEW = 100
 
 
 def check_path(path: str) -> None:
-    """Refuse a name that is not a picture's, and a machine without matplotlib, before any work."""
+    """Refuse a name that is not a picture's, a place where none can be, and a machine without matplotlib, before any
+    work."""
     if Path(path).suffix.lower() not in FORMATS:
         raise InputError("--plot", path, f"a name that ends in {' or '.join(FORMATS)}")
+    require_writable(path)
     optional("matplotlib", "plot", "--plot")
 
 

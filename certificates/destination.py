@@ -6,7 +6,6 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 from securesystemslib.signer import Signer  # type: ignore[attr-defined]
@@ -15,11 +14,10 @@ from audit.composition import Composition
 from audit.losses import Losses
 from audit.verdict import Decision
 from certificates.compositions import issue_composition
-from certificates.errors import FileError
-from certificates.files import write_atomically
+from certificates.files import require_writable, write_atomically
 from certificates.issue import issue
 from certificates.signing import Passphrase, load_signer, read_public_key
-from certificates.trust import KEY_NAME, ensure_signing_key, home
+from certificates.trust import KEY_NAME, ensure_signing_key, home, require_place
 from mechanisms.claims import Statement
 
 
@@ -45,9 +43,7 @@ class Destination:
         A passphrase is asked for here. A first key of the user's is made only when it is to sign, and ``notice`` gets
         a line that says so. Raises CertificateError.
         """
-        target = Path(path)
-        if (target.exists() and not target.is_file()) or not os.access(target.parent, os.W_OK):
-            raise FileError(path, "a path where no file can be written", "a file in a directory that can be written to")
+        require_writable(path)
 
         def own() -> Signer:
             found = ensure_signing_key(passphrase=passphrase)
@@ -56,6 +52,7 @@ class Destination:
             return found.signer
 
         if key is None and not os.path.lexists(home() / KEY_NAME):
+            require_place()
             return cls(path, own)
         known = None if public_key is None else read_public_key(public_key)
         signer = own() if key is None else load_signer(key, known, passphrase)

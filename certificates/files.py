@@ -5,13 +5,13 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-import secrets
 import stat
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
 from certificates.errors import CertificateError, FileError, KeyExistsError, PermissionsError, TooLargeError
+from certificates.temporary import temporary_beside
 
 MAX_BYTES: Final = 1 << 20
 """Largest certificate, key or trust store that is read: 1 MiB."""
@@ -20,8 +20,8 @@ OTHERS_WRITE: Final = stat.S_IWGRP | stat.S_IWOTH
 OTHERS_ACCESS: Final = stat.S_IRWXG | stat.S_IRWXO
 
 _POSIX: Final = os.name == "posix"
-_READ: Final = os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0) | getattr(os, "O_NONBLOCK", 0)
-_CREATE: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
+# Opening must have no effect: not wait for a pipe that nobody writes to, not take a terminal for this program's own.
+_READ: Final = os.O_RDONLY | sum(getattr(os, name, 0) for name in ("O_CLOEXEC", "O_BINARY", "O_NONBLOCK", "O_NOCTTY"))
 
 
 def read_bounded(path: str | os.PathLike[str], limit: int = MAX_BYTES, forbidden: int = 0) -> bytes:
@@ -33,7 +33,6 @@ def read_bounded(path: str | os.PathLike[str], limit: int = MAX_BYTES, forbidden
     where = os.fspath(path)
     expected = f"a readable file of at most {limit} bytes"
     with _clear_errors(where, expected):
-        # O_NONBLOCK, so that opening a pipe which nobody writes to does not wait.
         descriptor = os.open(path, _READ)
         with open(descriptor, "rb") as file:
             status = os.fstat(descriptor)
@@ -44,6 +43,8 @@ def read_bounded(path: str | os.PathLike[str], limit: int = MAX_BYTES, forbidden
             if status.st_size > limit:
                 raise TooLargeError(where, f"{status.st_size} bytes", f"at most {limit} bytes")
             data = file.read(limit + 1)
+            if data is None:  # How Python says that it would have to wait, as for a file of /proc.
+                raise FileError(where, "nothing to read as yet", expected)
     if len(data) > limit:
         raise TooLargeError(where, f"more than {limit} bytes", f"at most {limit} bytes")
     return data
@@ -60,17 +61,27 @@ def require_mode(where: str, status: os.stat_result, forbidden: int) -> None:
         raise PermissionsError(where, f"mode {mode:04o}", f"mode {mode & ~forbidden:04o}, closed to others")
 
 
-def write_atomically(path: str | os.PathLike[str], data: bytes, mode: int = 0o644) -> None:
-    """Put ``data`` at ``path``, replacing a regular file there; after a failure the old file stands unchanged.
+def require_writable(path: str | os.PathLike[str]) -> None:
+    """Refuse, before work that may be long, a path where no file can be written as things stand. Raises FileError."""
+    target, expected = Path(path), "a file in a directory that can be written to"
+    with _clear_errors(os.fspath(path), expected):
+        usable = target.parent.is_dir() and os.access(target.parent, os.W_OK | os.X_OK)
+        if not usable or (target.exists() and not target.is_file()):
+            raise FileError(os.fspath(path), "a path where no file can be written", expected)
 
-    ``mode`` is narrowed by the umask. A symbolic link is followed. Raises FileError.
+
+def write_atomically(path: str | os.PathLike[str], data: bytes, mode: int = 0o644) -> None:
+    """Put ``data`` at ``path``, replacing a regular file there in one step: it is the old one or the new at any moment.
+
+    ``mode`` is narrowed by the umask. A symbolic link is followed. Raises FileError; the old file stands then, unless
+    all that failed was to make the new name survive a power cut.
     """
     target = Path(os.path.realpath(path))
     where, expected = os.fspath(path), "a path where a file can be written"
     with _clear_errors(where, expected):
         if target.exists() and not target.is_file():
             raise FileError(where, "something that is not a regular file", expected)
-        with _temporary_beside(target, data, mode) as temporary:
+        with temporary_beside(target, data, mode) as temporary:
             os.replace(temporary, target)
         _flush_directory(target.parent)
 
@@ -79,7 +90,7 @@ def write_new(path: str | os.PathLike[str], data: bytes, mode: int = 0o600) -> N
     """As write_atomically, but never over anything that is there: raises KeyExistsError."""
     target = Path(path)
     with _clear_errors(os.fspath(path), "a path where a new file can be written"):
-        with _temporary_beside(target, data, mode) as temporary:
+        with temporary_beside(target, data, mode) as temporary:
             try:
                 if _POSIX:
                     os.link(temporary, target)
@@ -90,26 +101,14 @@ def write_new(path: str | os.PathLike[str], data: bytes, mode: int = 0o600) -> N
         _flush_directory(target.parent)
 
 
-@contextlib.contextmanager
-def _temporary_beside(target: Path, data: bytes, mode: int) -> Iterator[Path]:
-    """A file beside ``target`` with ``data`` on the disk; whatever happens, it is gone afterwards."""
-    temporary = target.parent / f".{target.name}.{secrets.token_hex(8)}.tmp"
-    try:
-        with open(os.open(temporary, _CREATE, mode), "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        yield temporary
-    finally:
-        with contextlib.suppress(FileNotFoundError):
-            temporary.unlink()
-
-
 def _flush_directory(directory: Path) -> None:
-    """Make the new name survive a power cut, where directories can be flushed."""
+    """Make the new name survive a power cut, where directories can be flushed (one that cannot be listed cannot)."""
     if not _POSIX:
         return
-    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+    except PermissionError:
+        return
     try:
         os.fsync(descriptor)
     except OSError as error:

@@ -6,17 +6,18 @@ so that a run that was stopped and taken up ends with the same bytes as one that
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import functools
 import json
 import os
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from audit.scales import Loss
 from audit.verdict import Limits
@@ -24,6 +25,7 @@ from certificates.canonical import strict_json
 from certificates.comparison import Request, make_row, row_document
 from certificates.errors import FileError
 from certificates.files import read_bounded, write_atomically
+from certificates.locks import hold
 from certificates.paper import CELLS
 from certificates.pool import compute, open_executor
 from mechanisms.numbers import InputError, exact_text, read_delta, read_epsilon
@@ -146,17 +148,15 @@ def run(
 ) -> Done:
     """Compute what ``output`` does not hold yet, adding each cell as it is finished, and leave it in cell order.
 
-    Raises InputError where ``output`` holds something else, and OSError where it cannot be written.
+    Raises InputError where ``output`` holds something else, is another run's, or cannot be written.
     """
-    lines = _finished(output, cells, settings)
-    kept = len(lines)
-    missing = [cell for cell in cells if cell not in lines]
-    with open(output, "ab") as file:
+    with _held(output) as file:
+        lines = _finished(output, cells, settings)
+        kept = len(lines)
+        missing = [cell for cell in cells if cell not in lines]
 
         def done(line: str) -> None:
-            file.write(line.encode() + b"\n")
-            file.flush()
-            os.fsync(file.fileno())
+            _append(file, line.encode() + b"\n", output)
             document = json.loads(line)
             lines[Fraction(document["epsilon"]), Fraction(document["delta"])] = line
             if progress is not None:
@@ -165,9 +165,41 @@ def run(
         if missing:
             with open_executor(jobs, address) as executor:
                 compute(functools.partial(cell_line, settings), missing, executor, done)
-    ordered = [lines[cell] for cell in cells]
-    write_atomically(output, "".join(f"{line}\n" for line in ordered).encode())
+        ordered = [lines[cell] for cell in cells]
+        if os.name == "nt":
+            file.close()  # Windows replaces no open file.
+        write_atomically(output, "".join(f"{line}\n" for line in ordered).encode())
     return Done(tuple(map(json.loads, ordered)), kept)
+
+
+@contextlib.contextmanager
+def _held(output: str) -> Iterator[BinaryIO]:
+    """The output, open at its end and locked against other runs. Raises FileError."""
+    expected = "a file where a grid can be written"
+    with contextlib.ExitStack() as opened:
+        try:
+            while True:
+                if os.path.exists(output) and not os.path.isfile(output):
+                    raise FileError(output, "something that is not a regular file", expected)
+                # Without a buffer: what could not be written is not tried again when the file is closed.
+                file = opened.enter_context(open(output, "ab", 0, opener=functools.partial(os.open, mode=0o644)))
+                if not hold(file, wait=False):
+                    raise FileError(output, "a file that another run is writing", "one run at a time")
+                # The other run may have put its finished file in place just before this one had the lock.
+                if os.path.samestat(os.fstat(file.fileno()), os.stat(output)):
+                    break
+        except OSError as error:
+            raise FileError(output, (error.strerror or "an error").lower(), expected) from None
+        yield file
+
+
+def _append(file: BinaryIO, data: bytes, output: str) -> None:
+    try:
+        while data:
+            data = data[file.write(data) :]
+        os.fsync(file.fileno())
+    except OSError as error:
+        raise FileError(output, (error.strerror or "an error").lower(), "a file with room for more") from None
 
 
 def _finished(output: str, cells: Iterable[Cell], settings: Settings) -> dict[Cell, str]:

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from audit.scales import Loss
 from audit.verdict import Enclosure, Verdict
-from certificates.files import write_atomically
+from certificates.files import require_writable, write_atomically
 from mechanisms.numbers import InputError, read_real
 
 Line = dict[str, Any]
@@ -104,9 +104,10 @@ TABLES: Final = (
 
 
 def check_path(path: str) -> None:
-    """Refuse a name that is not a table's, before any work."""
+    """Refuse a name that is not a table's, and a place where none can be, before any work."""
     if Path(path).suffix.lower() not in SUFFIXES:
         raise InputError("--table", path, f"a name that ends in {' or '.join(SUFFIXES)}")
+    require_writable(path)
 
 
 def write_tables(lines: Sequence[Line], path: str) -> None:

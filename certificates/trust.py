@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import stat
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -21,18 +22,17 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from securesystemslib.signer import CryptoSigner, Signer  # type: ignore[attr-defined]
 
 from certificates.canonical import strict_json
-from certificates.errors import FileError, TrustStoreError
+from certificates.errors import FileError, KeyExistsError, TrustStoreError
 from certificates.files import OTHERS_WRITE, read_bounded, require_mode, write_atomically
+from certificates.locks import hold
 from certificates.schema import convert
 from certificates.signing import KEY_TYPE, Passphrase, PublicKey, load_key_file, save_key
-
-try:
-    import fcntl
-except ImportError:  # Windows: one process at a time.
-    fcntl = None  # type: ignore[assignment]
+from certificates.temporary import throw_away_left
 
 STORE_NAME: Final = "trusted-keys.json"
 KEY_NAME: Final = "signing-key.pem"
+UNFINISHED_NAME: Final = "unfinished-key.txt"
+"""Says, while a signing key is made, which one: its public half."""
 MAX_NAME: Final = 64
 
 
@@ -131,11 +131,7 @@ class TrustStore:
         raise TrustStoreError("trust store", name_or_keyid, "the name or the identifier of a trusted key")
 
     def _read(self) -> tuple[TrustedKey, ...]:
-        if not self.directory.exists():
-            return ()
-        require_mode(str(self.directory), self.directory.stat(), OTHERS_WRITE)
-        # A link that leads nowhere is an error, not an empty store.
-        if not os.path.lexists(self.path):
+        if not self._exists():
             return ()
         where = str(self.path)
         document = strict_json(read_bounded(self.path, forbidden=OTHERS_WRITE), where)
@@ -144,8 +140,28 @@ class TrustStore:
             TrustedKey(item.name, PublicKey.from_text(item.public, f"{where}: keys[{number}].public"))
             for number, item in enumerate(record.keys)
         )
+        for number, trusted in enumerate(keys):
+            if not trusted.name.isprintable():
+                raise TrustStoreError(f"{where}: keys[{number}].name", trusted.name, "printable characters only")
         _require_distinct(keys, where)
         return keys
+
+    def _exists(self) -> bool:
+        """Whether there is a store. Nobody else may change its directory, or that of the file which it is a link to.
+
+        A link that leads nowhere is an error, not an empty store; so is what this user is not let see.
+        """
+        try:
+            if not _is_there(self.directory):
+                return False
+            for place in (self.directory, Path(os.path.realpath(self.path)).parent):
+                if not stat.S_ISDIR((status := place.stat()).st_mode):
+                    raise FileError(str(place), "something that is not a directory", "the directory of your keys")
+                require_mode(str(place), status, OTHERS_WRITE)
+            return _is_there(self.path)
+        except OSError as error:
+            got = (error.strerror or "an error").lower()
+            raise FileError(str(self.directory), got, "the directory of your keys") from None
 
     def _write(self, keys: tuple[TrustedKey, ...]) -> None:
         records = tuple(_KeyRecord(name=item.name, keytype=KEY_TYPE, public=item.key.text) for item in keys)
@@ -153,6 +169,14 @@ class TrustStore:
         text = json.dumps(msgspec.to_builtins(record), indent=2, ensure_ascii=False)
         write_atomically(self.path, f"{text}\n".encode())
         self._keys = keys
+
+
+def _is_there(path: Path) -> bool:
+    try:
+        path.lstat()
+    except FileNotFoundError:
+        return False
+    return True
 
 
 def _require_distinct(keys: tuple[TrustedKey, ...], where: str) -> None:
@@ -166,23 +190,42 @@ def _require_distinct(keys: tuple[TrustedKey, ...], where: str) -> None:
 
 @contextlib.contextmanager
 def locked(directory: Path) -> Iterator[None]:
-    """Hold the directory, made where it is not there (mode 0700), against other processes that change it."""
-    try:
-        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-        require_mode(str(directory), directory.stat(), OTHERS_WRITE)
-        descriptor = os.open(directory / ".lock", os.O_RDWR | os.O_CREAT, 0o600)
-    except OSError as error:
-        raise FileError(str(directory), (error.strerror or "").lower(), "a directory for your keys") from None
-    with open(descriptor, "rb") as file:
-        if fcntl is not None:
-            fcntl.flock(file, fcntl.LOCK_EX)
+    """Hold the directory, made where it is not there (mode 0700), against other processes that change it.
+
+    Waits for them. A lock ends with its process, so that none is left by one that was killed.
+    """
+    with contextlib.ExitStack() as held:
+        try:
+            _make(directory)
+            require_mode(str(directory), directory.stat(), OTHERS_WRITE)
+            descriptor = os.open(directory / ".lock", os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o600)
+            hold(held.enter_context(open(descriptor, "rb")), wait=True)
+        except OSError as error:
+            raise FileError(str(directory), (error.strerror or "").lower(), "a directory for your keys") from None
         yield
+
+
+def _make(directory: Path) -> None:
+    """The directory, and those above it that are missing; what is made is closed to others, whatever the umask."""
+    for place in (*reversed(directory.parents), directory):
+        if place == directory or not place.exists():
+            place.mkdir(mode=0o700, exist_ok=True)
+
+
+def require_place(directory: Path | None = None) -> None:
+    """Refuse a directory in which no key could be made; nothing is made yet. Raises FileError."""
+    directory = home() if directory is None else directory
+    place = next(place for place in (directory, *directory.parents) if os.path.lexists(place))
+    if not (place.is_dir() and os.access(place, os.W_OK | os.X_OK)):
+        got = "a directory that cannot be written to" if place.is_dir() else "something that is not a directory"
+        raise FileError(str(place), got, "a directory for your keys")
 
 
 def create_signing_key(directory: Path | None = None, passphrase: bytes | None = None) -> SigningKey:
     """A new signing key for this user, trusted from now on. Raises KeyExistsError where there is one."""
     directory = home() if directory is None else directory
     with locked(directory):
+        _settle(directory)
         return _create(directory, passphrase)
 
 
@@ -194,6 +237,7 @@ def ensure_signing_key(directory: Path | None = None, passphrase: Passphrase | N
     directory = home() if directory is None else directory
     path = directory / KEY_NAME
     with locked(directory):
+        _settle(directory)
         if not os.path.lexists(path):
             return _create(directory, None)
     return SigningKey(load_key_file(path, passphrase), path, made=False)
@@ -202,13 +246,31 @@ def ensure_signing_key(directory: Path | None = None, passphrase: Passphrase | N
 def _create(directory: Path, passphrase: bytes | None) -> SigningKey:
     """Under the lock. Trusted first, then on the disk: at no moment is there a key whose certificates do not count."""
     path = directory / KEY_NAME
+    if os.path.lexists(path):
+        raise KeyExistsError(str(path), "a file that exists", "a new one (none is replaced)")
     private = Ed25519PrivateKey.generate()
     public_key = PublicKey(private.public_key().public_bytes_raw())
     store = TrustStore(directory)
-    before = store.keys
-    with contextlib.ExitStack() as undo:
+    write_atomically(directory / UNFINISHED_NAME, public_key.text.encode())
+    try:
         store._add(TrustedKey(f"own key {public_key.keyid[:8]}", public_key))
-        undo.callback(store._write, before)
         save_key(private, path, passphrase)
-        undo.pop_all()
+    finally:
+        _settle(directory)
     return SigningKey(CryptoSigner(private), path, made=True)
+
+
+def _settle(directory: Path) -> None:
+    """Under the lock: end the making of a signing key, perhaps by a process that was killed. A key that did not come to
+    be is not trusted; one that is on the disk is."""
+    note = directory / UNFINISHED_NAME
+    if not os.path.lexists(note):
+        return
+    text = read_bounded(note, forbidden=OTHERS_WRITE).decode("ascii", "replace")
+    key = PublicKey.from_text(text, str(note))
+    throw_away_left(directory / KEY_NAME)
+    if not os.path.lexists(directory / KEY_NAME):
+        store = TrustStore(directory)
+        if store.lookup(key.keyid) is not None:
+            store._write(tuple(trusted for trusted in store.keys if trusted.key != key))
+    note.unlink()

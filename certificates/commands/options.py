@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -20,8 +21,10 @@ EXIT_CODES = {Verdict.VERIFIED: 0, Verdict.REFUTED: 1, Verdict.INCONCLUSIVE: 3}
 PRECEDENCE = (1, 4, UNUSABLE, 3, 0)
 
 Command = Callable[..., int]
-Clock = Callable[[], Limits]
-"""Starts the time of one proof."""
+Clock = Callable[..., Limits]
+"""Starts the time of one proof; see clock."""
+STRANGER_SECONDS = 3.0
+"""Most time for the re-proof of a certificate that no trusted key has signed: anybody can make one that takes long."""
 Goal = Callable[[], "Destination | None"]
 """Looks at where the certificate goes; None where none is wanted."""
 option = functools.partial(click.option, show_default=True)
@@ -34,7 +37,10 @@ def with_console(command: Command) -> Command:
     @click.option("--quiet", is_flag=True, help="Print errors only; the exit code speaks.")
     @functools.wraps(command)
     def wrapped(*, as_json: bool, quiet: bool, **parameters: Any) -> int:
-        return command(console=Console(as_json, quiet), **parameters)
+        try:
+            return command(console=Console(as_json, quiet), **parameters)
+        except BrokenPipeError:  # Not that of standard output, for which click would take it.
+            raise InputError("connection", "one that broke", "one that lasts") from None
 
     return wrapped
 
@@ -52,11 +58,11 @@ def with_limits(command: Command) -> Command:
 
 
 def clock(seconds: str, bits: int) -> Clock:
-    """What starts the time of one proof. Raises InputError."""
+    """What starts the time of one proof, less of it where its argument ``most`` says so. Raises InputError."""
     allowed = nearest_float(read_positive(seconds, "--seconds"))
 
-    def limits() -> Limits:
-        end = time.monotonic() + allowed
+    def limits(most: float = math.inf) -> Limits:
+        end = time.monotonic() + min(allowed, most)
         return Limits(bits=bits, expired=lambda: time.monotonic() > end)
 
     return limits

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -86,11 +85,11 @@ def report(console: Console, limits: Clock, path: str, output: str) -> int:
     from certificates.trust import TrustStore
     from certificates.verify import verify_certificate
 
-    read, trust = _read(path), TrustStore()
+    read, trust, now = _read(path), TrustStore(), datetime.now(UTC)
     decision, losses = None, None
     picture: bytes | str
     with console.progress("proving") as progress:
-        outcome = verify_certificate(read.data, trust, limits(), progress)
+        outcome = verify_certificate(read.data, trust, limits(), progress, now=now)
         try:
             decision = decide(read.statement, limits())
             losses = enclose_losses(read.statement.mechanism)
@@ -107,9 +106,10 @@ def report(console: Console, limits: Clock, path: str, output: str) -> int:
         decision=decision,
         losses=losses,
         picture=picture,
-        time=datetime.now(UTC),
+        time=now,
     )
     write_atomically(output, page(found, trust))
+    console.warn(path, outcome.warning)
     console.result(
         {**outcome_document(path, outcome), "report": output}, f"{outcome_line(path, outcome)}\n  report  {output}"
     )
@@ -163,8 +163,8 @@ def _check(output: str, suffixes: tuple[str, ...]) -> str:
     suffix = Path(output).suffix.lower()
     if suffix not in suffixes:
         raise InputError("--output", output, f"a name that ends in {' or '.join(suffixes)}")
-    target = Path(output)
-    if (target.exists() and not target.is_file()) or not os.access(target.parent, os.W_OK):
-        raise InputError("--output", output, "a file in a directory that can be written to")
+    from certificates.files import require_writable
+
+    require_writable(output)
     optional("matplotlib", "plot", "matplotlib")
     return suffix

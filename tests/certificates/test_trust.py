@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from certificates import trust
+from certificates import locks, trust
 from certificates.canonical import strict_json
 from certificates.errors import (
     CertificateError,
@@ -28,6 +28,7 @@ from certificates.errors import (
 )
 from certificates.signing import PublicKey, create_key_file
 from certificates.trust import KEY_NAME, STORE_NAME, TrustStore, create_signing_key, ensure_signing_key, home
+from tests.certificates.support import message
 
 
 @pytest.fixture
@@ -65,8 +66,9 @@ def test_no_home_directory(monkeypatch: pytest.MonkeyPatch) -> None:
         raise RuntimeError("Could not determine home directory.")
 
     monkeypatch.setattr(Path, "home", nowhere)
-    with pytest.raises(FileError, match="AUDIT_HOME"):
+    with pytest.raises(FileError) as caught:
         home({}, "linux")
+    assert message(caught) == ("AUDIT_HOME", "nothing, and no home directory", "the directory of your keys")
 
 
 def test_store_is_that_of_home_unless_another_is_named(
@@ -102,6 +104,13 @@ def test_add_lookup_remove(directory: Path, keys: list[PublicKey]) -> None:
     assert directory.stat().st_mode & 0o777 == 0o700
 
 
+def test_store_is_text_for_people(directory: Path, keys: list[PublicKey]) -> None:
+    store = TrustStore(directory)
+    store.add("Zoë", keys[0])
+    expected = f"{json.dumps(_store(_entry(keys[0], 'Zoë')), indent=2, ensure_ascii=False)}\n"
+    assert store.path.read_text("utf-8") == expected
+
+
 def test_adding_the_same_again_changes_nothing(directory: Path, keys: list[PublicKey]) -> None:
     store = TrustStore(directory)
     store.add("alpha", keys[0])
@@ -114,24 +123,36 @@ def test_adding_the_same_again_changes_nothing(directory: Path, keys: list[Publi
 def test_name_of_another_key(directory: Path, keys: list[PublicKey]) -> None:
     store = TrustStore(directory)
     store.add("alpha", keys[0])
-    with pytest.raises(TrustStoreError, match="two keys named alpha"):
+    with pytest.raises(TrustStoreError) as caught:
         store.add("alpha", keys[1])
-    with pytest.raises(TrustStoreError, match="a key that is there as alpha"):
+    assert message(caught) == ("trust store", "two keys named alpha", "one key to a name")
+    with pytest.raises(TrustStoreError) as caught:
         store.add("beta", keys[0])
+    assert message(caught) == ("trust store", "a key that is there as alpha", "each key once")
     assert [item.name for item in TrustStore(directory).keys] == ["alpha"]
 
 
 @pytest.mark.parametrize("name", ["", "x" * 65, "a\nb", "a\u202eb"])
 def test_name_that_is_none(directory: Path, keys: list[PublicKey], name: str) -> None:
-    with pytest.raises(TrustStoreError, match="1 to 64 printable characters"):
+    with pytest.raises(TrustStoreError) as caught:
         TrustStore(directory).add(name, keys[0])
+    assert message(caught) == ("name", name, "1 to 64 printable characters")
+    assert not directory.exists()
+
+
+@pytest.mark.parametrize("name", ["x", "x" * 64])
+def test_shortest_and_longest_name(directory: Path, keys: list[PublicKey], name: str) -> None:
+    added = TrustStore(directory).add(name, keys[0])
+    assert (added.name, added.key) == (name, keys[0])
+    assert TrustStore(directory).keys == (added,)
 
 
 def test_removing_what_is_not_there(directory: Path, keys: list[PublicKey]) -> None:
     store = TrustStore(directory)
     store.add("alpha", keys[0])
-    with pytest.raises(TrustStoreError, match="beta"):
+    with pytest.raises(TrustStoreError) as caught:
         store.remove("beta")
+    assert message(caught) == ("trust store", "beta", "the name or the identifier of a trusted key")
     with pytest.raises(TrustStoreError):
         store.remove(keys[0].keyid[:8])  # a part of an identifier could be made to fit another key
 
@@ -160,27 +181,36 @@ def _written(directory: Path, text: str) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("change", "error"),
+    ("change", "error", "field"),
     [
-        (lambda key: _store(_entry(key, keyid="0" * 64)), SchemaError),
-        (lambda key: _store({"name": "alpha", "keytype": "hmac", "public": key.text}), SchemaError),
-        (lambda key: _store(_entry(key, name="")), SchemaError),
-        (lambda key: _store(_entry(key), _entry(key, "beta")), TrustStoreError),
-        (lambda key: _store(_entry("01" + "00" * 31)), KeyRefusedError),
-        (lambda key: _store(_entry(key.text.upper())), KeyRefusedError),
-        (lambda key: {**_store(), "schema_version": "2"}, SchemaError),
-        (lambda key: {**_store(), "more": 1}, SchemaError),
-        (lambda key: [], SchemaError),
+        (lambda key: _store(_entry(key, keyid="0" * 64)), SchemaError, "keys[0].keyid"),
+        (lambda key: _store({"name": "alpha", "keytype": "hmac", "public": key.text}), SchemaError, "keys[0].keytype"),
+        (lambda key: _store(_entry(key, name="")), SchemaError, "keys[0].name"),
+        (lambda key: _store(_entry(key, name="x" * 65)), SchemaError, "keys[0].name"),
+        (lambda key: _store(_entry(key), _entry(key, "beta")), TrustStoreError, ""),
+        (lambda key: _store(_entry(key), _entry("01" + "00" * 31, "beta")), KeyRefusedError, "keys[1].public"),
+        (lambda key: _store(_entry(key), _entry(key.text.upper(), "beta")), KeyRefusedError, "keys[1].public"),
+        (lambda key: {**_store(), "schema_version": "2"}, SchemaError, "schema_version"),
+        (lambda key: {**_store(), "more": 1}, SchemaError, "more"),
+        (lambda key: [], SchemaError, ""),
     ],
-    ids=["keyid_field", "other_algorithm", "no_name", "key_twice", "small_order_key", "upper_case", "other_version",
-         "unknown_field", "list"],
+    ids=["keyid_field", "other_algorithm", "no_name", "long_name", "key_twice", "small_order_key",
+         "upper_case", "other_version", "unknown_field", "list"],
 )  # fmt: skip
 def test_store_spoiled_by_hand(
-    directory: Path, keys: list[PublicKey], change: Any, error: type[CertificateError]
+    directory: Path, keys: list[PublicKey], change: Any, error: type[CertificateError], field: str
 ) -> None:
     with pytest.raises(error) as caught:
         TrustStore(_written(directory, json.dumps(change(keys[0]))))
+    assert caught.value.where == ": ".join(filter(None, (str(directory / STORE_NAME), field)))
     assert str(caught.value).isprintable()
+
+
+def test_name_in_the_store_that_cannot_be_shown(directory: Path, keys: list[PublicKey]) -> None:
+    with pytest.raises(TrustStoreError) as caught:
+        TrustStore(_written(directory, json.dumps(_store(_entry(keys[0]), _entry(keys[1], "a\x1b[2J")))))
+    where = f"{directory / STORE_NAME}: keys[1].name"
+    assert message(caught) == (where, "a\x1b[2J", "printable characters only")
 
 
 @pytest.mark.parametrize(
@@ -188,8 +218,9 @@ def test_store_spoiled_by_hand(
     [("", NotJsonError), ('{"keys":[],"keys":[]}', FieldNameError), (" " * (1 << 20) + "1", TooLargeError)],
 )
 def test_store_that_is_not_strict_json(directory: Path, text: str, error: type[CertificateError]) -> None:
-    with pytest.raises(error, match="trusted-keys"):
+    with pytest.raises(error) as caught:
         TrustStore(_written(directory, text))
+    assert caught.value.where.startswith(str(directory / STORE_NAME))
 
 
 def test_store_is_not_written_over_when_it_is_malformed(directory: Path, keys: list[PublicKey]) -> None:
@@ -204,8 +235,9 @@ def test_store_is_not_written_over_when_it_is_malformed(directory: Path, keys: l
 def test_store_that_others_can_write(directory: Path, keys: list[PublicKey], mode: int) -> None:
     TrustStore(directory).add("alpha", keys[0])
     (directory / STORE_NAME).chmod(mode)
-    with pytest.raises(PermissionsError, match="mode 0644"):
+    with pytest.raises(PermissionsError) as caught:
         TrustStore(directory)
+    assert message(caught) == (str(directory / STORE_NAME), f"mode {mode:04o}", "mode 0644, closed to others")
 
 
 def test_directory_that_others_can_write(directory: Path, keys: list[PublicKey]) -> None:
@@ -213,8 +245,9 @@ def test_directory_that_others_can_write(directory: Path, keys: list[PublicKey])
     store.add("alpha", keys[0])
     directory.chmod(0o770)
     for use in (lambda: TrustStore(directory), lambda: store.remove("alpha"), lambda: ensure_signing_key(directory)):
-        with pytest.raises(PermissionsError, match="mode 0770"):
+        with pytest.raises(PermissionsError) as caught:
             use()
+        assert message(caught) == (str(directory), "mode 0770", "mode 0750, closed to others")
 
 
 def test_link_that_leads_nowhere_is_no_empty_store(directory: Path) -> None:
@@ -236,8 +269,9 @@ def test_first_key_on_first_use(directory: Path) -> None:
     assert first.path == directory / KEY_NAME
     assert first.path.stat().st_mode & 0o777 == 0o600
     key = PublicKey.of_signer(first.signer)
-    assert [item.key for item in TrustStore(directory).keys] == [key]
+    assert [(item.name, item.key) for item in TrustStore(directory).keys] == [(f"own key {key.keyid[:8]}", key)]
     again = ensure_signing_key(directory)
+    assert again.path == first.path
     assert not again.made
     assert PublicKey.of_signer(again.signer) == key
     assert len(TrustStore(directory).keys) == 1
@@ -245,6 +279,7 @@ def test_first_key_on_first_use(directory: Path) -> None:
 
 def test_key_with_a_passphrase(directory: Path) -> None:
     made = create_signing_key(directory, b"open sesame")
+    assert made.made
     with pytest.raises(PassphraseError):
         ensure_signing_key(directory)
     again = ensure_signing_key(directory, lambda: b"open sesame")
@@ -321,7 +356,7 @@ def test_many_additions_at_once_lose_none(directory: Path, keys: list[PublicKey]
 
 
 def test_without_locks_it_still_works(directory: Path, keys: list[PublicKey], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(trust, "fcntl", None)
+    monkeypatch.setattr(locks, "fcntl", None)
     TrustStore(directory).add("alpha", keys[0])
     document = strict_json((directory / STORE_NAME).read_bytes())
     assert document == _store(_entry(keys[0]))

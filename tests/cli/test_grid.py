@@ -159,7 +159,7 @@ def test_cells_of_other_options_are_not_mixed(refused: Refused, pairs: Path, who
 
 ARGUMENTS = {
     "no-output": (("grid",), "--output: Missing option"),
-    "folder": (("grid", "-o", "no/out.jsonl", *FAST), "no/out.jsonl: No such file or directory"),
+    "folder": (("grid", "-o", "no/out.jsonl", *FAST), "no/out.jsonl: got no such file or directory, expected"),
     "table": (("grid", "-o", "out.jsonl", "--table", "t.pdf"), "--table: got t.pdf, expected a name that ends in"),
     "executor": (("grid", "-o", "o", "--executor", "ray://host:1"), "--executor: got ray://host:1, expected dask://"),
     "jobs": (("grid", "-o", "o", "--executor", "dask://host:1", "--jobs", "2"), "--jobs: got 2, expected none with"),

@@ -72,7 +72,7 @@ def test_a_refuted_claim_can_be_drawn(run: Run, claim: ClaimFile) -> None:
     [
         (["plot", "cert.json"], "--output: Missing option"),
         (["plot", "cert.json", "-o", "cert.pdf"], "--output: got cert.pdf, expected a name that ends in .svg or .png"),
-        (["plot", "cert.json", "-o", "none/cert.svg"], "--output: got none/cert.svg, expected a file in a directory"),
+        (["plot", "cert.json", "-o", "none/cert.svg"], "none/cert.svg: got a path where no file can be written"),
         (["plot", "none.json", "-o", "cert.svg"], "none.json: got no such file"),
         (["report", "cert.json", "-o", "cert.svg"], "--output: got cert.svg, expected a name that ends in .html"),
         (["report", "bad.json", "-o", "cert.html"], "bad.json: signed: got nothing, expected this field"),
