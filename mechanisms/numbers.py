@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import Final
 
@@ -29,11 +30,18 @@ Real = Fraction | int | float | str
 """What the constructors take for an exact real number."""
 
 
+MAX_EXACT_BITS: Final = 1 << 23
+"""Most that the numbers of one mechanism may take, over their common denominator."""
+
+
 class InputError(ValueError):
     """Input that cannot be used: says where it stood, what was got, and what was expected."""
 
     def __init__(self, where: str, got: object, expected: str) -> None:
-        text = str(got) if isinstance(got, (str, Fraction)) else repr(got)
+        try:
+            text = str(got) if isinstance(got, (str, Fraction)) else repr(got)
+        except ValueError:  # Python writes out no whole number of more than 4300 digits
+            text = f"{type(got).__name__} of too many digits to show"
         if len(text) > 60:
             text = f"{text[:40]}… ({len(text)} characters)"
         text = "".join(character if character.isprintable() else "�" for character in text)
@@ -118,6 +126,17 @@ def read_count(value: object, where: str, limit: int) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= limit:
         raise InputError(where, value, expected)
     return value
+
+
+def require_common(numbers: Sequence[Fraction], where: str, lines: int = 1) -> None:
+    """Refuse numbers that take more than MAX_EXACT_BITS when they are written over their common denominator, ``lines``
+    times: what is exact about all of them would take long. Doubles and decimals share theirs, as do small fractions."""
+    common, count = 1, max(len(numbers), lines)
+    for number in numbers:
+        common = math.lcm(common, number.denominator)
+        if (bits := common.bit_length()) * count > MAX_EXACT_BITS:
+            got = f"{count} numbers over a denominator of {bits} bits or more"
+            raise InputError(where, got, "fewer numbers, or ones with fewer digits or like denominators")
 
 
 def exact_text(number: Fraction) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,6 +12,10 @@ import flint
 
 EXTRA_BITS = 33
 _lock = threading.RLock()
+
+if hasattr(os, "register_at_fork"):
+    # A process forked while another thread computes here would have its precision, and wait for it for ever.
+    os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release)
 
 
 @contextmanager

@@ -21,7 +21,7 @@ MAX_BITS = 1 << 14
 """Most bits that are drawn of one uniform number.
 
 Fair bits leave a decision open after n bits more than the numbers in it need with probability below 2^(1 − n), and no
-parameter and no grid that is read asks for more than 5000.
+parameter and no grid that is written as text asks for more than 7000.
 """
 ROUNDS = 1 << 10
 PATIENCE = range(ROUNDS)

@@ -85,7 +85,7 @@ class InverseKernel:
         piece = self.form.pieces[number]
         working = bits + GUARD_BITS
         while working <= MAX_PRECISION + bits:
-            with precision(working):
+            with precision(working), np.errstate(all="ignore"):  # numpy warns of flags that FLINT leaves behind
                 beyond, whole = self._beyond(working)
                 stop = None if piece.stop is None else BALL.numbers([piece.stop])
                 part = piece.sum.moments(BALL.numbers([y]), stop, 0, BALL)[0][0]

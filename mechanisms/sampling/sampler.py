@@ -74,15 +74,16 @@ def read_grid(value: object, where: str = "grid") -> Fraction:
 def read_query(value: object, where: str = "value") -> tuple[int, int]:
     """(numerator, denominator) of an exact query value: an int, a Fraction, or a float, which is the double that it is.
 
-    Raises InputError for all else, for NaN and for infinities.
+    Raises InputError, which does not repeat it, for all else, for NaN and for infinities.
     """
     if isinstance(value, float):
         if not math.isfinite(value):
-            raise InputError(where, value, "a finite number")
+            raise InputError(where, "a float that is not finite", "a finite number")
         return value.as_integer_ratio()
     if isinstance(value, (int, Fraction)) and not isinstance(value, bool):
         return value.numerator, value.denominator
-    raise InputError(where, value, "an int, a Fraction or a float")
+    # the type says what is wrong; the value may be secret
+    raise InputError(where, f"a value of type {type(value).__name__}", "an int, a Fraction or a float")
 
 
 class Sampler:

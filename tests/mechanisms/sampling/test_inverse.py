@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from fractions import Fraction
 
+import flint
 import numpy as np
 import pytest
 
+from mechanisms.arithmetic import BALL
 from mechanisms.sampling.inverse import InverseKernel, largest
 from mechanisms.sampling.sampler import sampler
 from tests.mechanisms.sampling.support import FAMILIES, INVERSE, ONES, Scripted, Seeded, p_values
-from tests.mechanisms.support import MP, REFEREE, mpf
+from tests.mechanisms.support import MP, REFEREE, declared, mpf, piece
 
 PLAIN = [*INVERSE, "steps", "rising", "quasi-gaussian"]
 Q = Fraction(1, 3)
@@ -64,3 +66,30 @@ def test_largest_finds_the_last_that_holds_from_anywhere() -> None:
     for last in (-5, 0, 3, 1000, 10**30):
         for guess in (-(10**31), -7, 0, last - 1, last, last + 1, 2 * 10**30):
             assert largest(lambda e, last=last: e <= last, guess) == last
+
+
+@pytest.mark.parametrize("slope", ["1e6", "1e7", "1e10", "1e100"])
+def test_a_steep_line_under_a_wide_gaussian_can_be_drawn(slope: str) -> None:
+    """Its centre is far out on the other side: erfc there was enclosed by what no precision could use."""
+    noise = declared(piece("0", "inf", "1/2", ("0", f"-{slope}")))
+    draw = sampler(noise, Fraction(2) ** -round(float(MP.log(MP.mpf(slope), 2)) + 8), Seeded(63))
+    sizes = [abs(draw.release(0)) * Fraction(slope) for _ in range(12)]
+    assert 0.2 < sum(sizes) / 12 < 4  # |X| is exponential of mean 1/slope, but for a share 1/slope² of it
+
+
+def test_a_short_piece_far_out_under_a_gaussian_can_be_drawn() -> None:
+    start, stop = Fraction(10**50), 10**50 + Fraction(1, 10**60)
+    noise = declared(piece("0", "1e50", "0"), piece("1e50", f"{stop.numerator}/{stop.denominator}", "1", ("0", "0")))
+    for _ in range(3):
+        assert start <= abs(sampler(noise, Fraction(1, 2**300), Seeded(64)).release(0)) <= stop
+
+
+def test_scaled_complementary_error_functions_of_wide_balls_hold_both_ends() -> None:
+    """On both sides of where the way to compute it changes; and tight, however large the argument."""
+    for z, radius in ((0, 30), (3, 40), (4095, 60), (4096, 5), (4097, 60), (10**7, 90), (10**30, 90), (10**30, -90)):
+        with flint.ctx.workprec(500):
+            ball = flint.arb(z, flint.arb(2) ** -radius)
+            found = BALL.erfcx(BALL.array([ball]))[0]
+            for end in (ball.lower(), ball.upper()):
+                assert found.contains(((end * end).exp() * end.erfc()).mid())
+            assert z <= 4096 or found.rad() < flint.arb(2) ** (1 - radius)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 import os
+import signal
 import threading
+import time
 from array import array
 from decimal import Decimal
 from fractions import Fraction
@@ -16,6 +18,7 @@ import pytest
 from mechanisms.families import FlippedHuber, Gaussian, Mechanism
 from mechanisms.numbers import InputError
 from mechanisms.sampling import bits as bits_module
+from mechanisms.sampling.balls import precision
 from mechanisms.sampling.bits import StuckBits, SystemBits
 from mechanisms.sampling.sampler import Sampler, default_grid, read_grid, sampler
 from tests.mechanisms.sampling.support import ADVERSARIAL, FAMILIES, INVERSE, Scripted, Seeded
@@ -133,6 +136,19 @@ def test_queries_that_are_no_exact_number_are_refused(q: object) -> None:
 def test_words_of_other_lengths_are_refused(width: int) -> None:
     with pytest.raises(InputError, match="width"):
         sampler(NARROW, None, Seeded(1, width))
+
+
+@pytest.mark.parametrize("q", ["31415", Decimal(31415), np.int64(31415), np.float32(31415), [31415]])
+def test_a_refused_query_is_not_repeated_in_the_error(q: object) -> None:
+    with pytest.raises(InputError) as caught:
+        sampler(NARROW).multiple(q)
+    assert type(q).__name__ in str(caught.value) and "31415" not in f"{caught.value} {caught.value.got}"
+
+
+def test_a_grid_of_more_digits_than_python_writes_is_refused_in_one_line() -> None:
+    for grid in (Fraction(1, 2**20_000), 2**20_000):
+        with pytest.raises(InputError, match=r"^grid: got .* of too many digits to show, expected a power of two"):
+            sampler(NARROW, grid)
 
 
 def test_a_numpy_float_is_the_double_that_it_is() -> None:
@@ -309,3 +325,29 @@ def test_forked_samplers_release_different_values() -> None:
 
     values = [tuple(_in_a_fork(work)) for _ in range(3)] + [tuple(work())]
     assert len({v for found in values for v in found}) == 20
+
+
+@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
+def test_a_fork_while_another_thread_computes_in_balls_neither_hangs_nor_keeps_its_precision() -> None:
+    draw = sampler(FAMILIES["flipped-huber"])
+    before, inside = flint.ctx.prec, threading.Event()
+
+    def compute() -> None:
+        with precision(before + 300):
+            inside.set()
+            time.sleep(0.1)
+
+    def work() -> list[int]:
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)
+        signal.alarm(20)
+        found = flint.ctx.prec
+        draw.multiple(0)
+        return [found]
+
+    thread = threading.Thread(target=compute)
+    thread.start()
+    inside.wait()
+    child = _in_a_fork(work)
+    thread.join()
+    assert child == [before] and flint.ctx.prec == before
