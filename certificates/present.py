@@ -107,6 +107,7 @@ def outcome_document(path: str, outcome: Outcome) -> dict[str, Any]:
         "signature": outcome.signature,
         "exit_code": outcome.exit_code,
         "reason": outcome.reason,
+        "warning": outcome.warning or None,
         "statement": None if outcome.statement is None else outcome.statement.document(),
     }
 

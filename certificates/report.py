@@ -138,6 +138,8 @@ def _verdict(report: Report) -> Iterable[str]:
     if outcome.exit_code == 0:
         yield f"{_text(_sentence(statement_in_words(report.statement)))}"
     yield f'<p class="note">{_text(_sentence(outcome.reason))}</p>'
+    if outcome.warning:
+        yield f'<p class="note">Warning: {_text(outcome.warning)}.</p>'
     at = report.time.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
     yield f'<p class="note">Proved again on {_text(at)}, by {_text(by)}; nothing in the certificate was believed.</p>'
     yield "</div>"

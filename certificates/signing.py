@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import InitVar, dataclass
 from pathlib import Path
 from typing import Final
 
@@ -71,21 +71,22 @@ def _require_sound(raw: bytes, where: str) -> None:
 
 @dataclass(frozen=True)
 class PublicKey:
-    """A sound Ed25519 public key: 32 bytes. Raises KeyRefusedError for any other."""
+    """A sound Ed25519 public key: 32 bytes. Raises KeyRefusedError, which names ``where``, for any other."""
 
     raw: bytes
+    where: InitVar[str] = "public key"
 
-    def __post_init__(self) -> None:
+    def __post_init__(self, where: str) -> None:
         if len(self.raw) != 32:
-            raise KeyRefusedError("public key", f"{len(self.raw)} bytes", "the 32 bytes of an Ed25519 key")
-        _require_sound(self.raw, "public key")
+            raise KeyRefusedError(where, f"{len(self.raw)} bytes", "the 32 bytes of an Ed25519 key")
+        _require_sound(self.raw, where)
 
     @classmethod
     def from_text(cls, text: str, where: str = "public key") -> PublicKey:
         """From 64 lower-case hex digits."""
         if not _KEY.fullmatch(text):
             raise KeyRefusedError(where, text, "64 lower-case hex digits")
-        return cls(bytes.fromhex(text))
+        return cls(bytes.fromhex(text), where)
 
     @classmethod
     def from_pem(cls, pem: bytes, where: str = "public key") -> PublicKey:
@@ -99,7 +100,7 @@ class PublicKey:
             raise KeyRefusedError(where, "something else", expected) from None
         if not isinstance(key, Ed25519PublicKey):
             raise KeyRefusedError(where, f"a key of another kind ({type(key).__name__})", expected)
-        return cls(key.public_bytes_raw())
+        return cls(key.public_bytes_raw(), where)
 
     @classmethod
     def of_signer(cls, signer: Signer) -> PublicKey:

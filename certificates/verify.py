@@ -11,10 +11,14 @@
  6. Agreement: all that is recorded, against the re-proof (certificates.agreement). The float scale is held between
     the scale that is refuted and the one that is verified. The time of issue, the tool, the numbers of bits and boxes
     and the two lines of prose (reason, note) say how the certificate came about; there is nothing to check them
-    against, and the signature alone vouches for them.
+    against, and the signature alone vouches for them. A time of issue that is still to come is worth a warning.
  7. Result: 1 the claim is refuted, or a record contradicted; 4 the signature does not count; 2 malformed;
     3 inconclusive; 0 verified; the first that applies. A certificate that is unusable at step 1, 2 or 3 is malformed
     and ends there.
+
+Nothing else of the file counts: not the order of the fields, the white space or the escapes, which RFC 8785 does not
+keep, and not how often a key has signed. A certificate that no trusted key has signed cannot pass, so that its
+re-proof is not worth much time: the caller may set narrower limits for it.
 
 A certificate of kind ``composition`` goes through the same steps; its own part of them is in certificates.compositions.
 """
@@ -24,6 +28,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from fractions import Fraction
 from typing import Any, Final, Literal
 
@@ -75,18 +80,31 @@ class Outcome:
     """One line: everything that stands against the certificate, or what is proved."""
     statement: Statement | None
     """None where there is none to read, and for a composition, which ``reason`` states."""
+    warning: str = ""
+    """One line on what is strange and proves nothing against the certificate; empty where nothing is."""
 
 
 def verify_certificate(
-    data: bytes, trust: TrustStore, limits: Limits | None = None, progress: Progress | None = None
+    data: bytes,
+    trust: TrustStore,
+    limits: Limits | None = None,
+    progress: Progress | None = None,
+    *,
+    strangers: Limits | None = None,
+    now: datetime | None = None,
 ) -> Outcome:
-    """The outcome for a certificate's bytes. Bad data is an outcome (exit code 2), never an exception."""
+    """The outcome for a certificate's bytes. Bad data is an outcome (exit code 2), never an exception.
+
+    ``strangers`` are the limits for a certificate that no trusted key has signed, ``limits`` unless given; ``now`` is
+    the time (with its zone) that a time of issue is held against, where one is given.
+    """
     limits = limits or Limits()
+    strangers = strangers or limits
     try:
         # 1. Read.
         document = strict_json(data)
         if is_composition(document):
-            return _verify_composition(document, trust, limits, progress)
+            return _verify_composition(document, trust, limits, strangers, progress, now)
         # 2. Schema.
         record = convert(document, CertificateRecord)
         recorded = read_recorded(record.signed)
@@ -97,11 +115,19 @@ def verify_certificate(
     # 4. Signatures.
     signature = signature_status(canonical_bytes(document["signed"]), record.signatures, trust)
     # 5. Re-proof, and 6. Agreement.
-    verdict, findings, proved = _reprove(statement, recorded, limits, progress)
-    return _result(verdict, signature, findings, proved, statement)
+    allowed = limits if signature == "trusted" else strangers
+    verdict, findings, proved = _reprove(statement, recorded, allowed, progress)
+    return _result(verdict, signature, findings, proved, statement, _warning(recorded.issued, now))
 
 
-def _verify_composition(document: Any, trust: TrustStore, limits: Limits, progress: Progress | None) -> Outcome:
+def _verify_composition(
+    document: Any,
+    trust: TrustStore,
+    limits: Limits,
+    strangers: Limits,
+    progress: Progress | None,
+    now: datetime | None,
+) -> Outcome:
     """The same steps for a certificate of kind ``composition``, whose statement is a list of releases and δ.
 
     Raises InputError at steps 2 and 3.
@@ -109,19 +135,32 @@ def _verify_composition(document: Any, trust: TrustStore, limits: Limits, progre
     record = convert(document, CompositionCertificateRecord)
     recorded = read_composition(record.signed)
     signature = signature_status(canonical_bytes(document["signed"]), record.signatures, trust)
-    verdict, findings, proved = reprove_composition(recorded, limits, progress)
-    return _result(verdict, signature, findings, proved, None)
+    allowed = limits if signature == "trusted" else strangers
+    verdict, findings, proved = reprove_composition(recorded, allowed, progress)
+    return _result(verdict, signature, findings, proved, None, _warning(recorded.issued, now))
+
+
+def _warning(issued: datetime, now: datetime | None) -> str:
+    if now is None or issued <= now:
+        return ""
+    here = f"{now.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"
+    return f"issued at {issued:%Y-%m-%dT%H:%M:%SZ}, which is still to come by the clock here ({here})"
 
 
 def _result(
-    verdict: str | None, signature: SignatureStatus, findings: list[Finding], proved: str, statement: Statement | None
+    verdict: str | None,
+    signature: SignatureStatus,
+    findings: list[Finding],
+    proved: str,
+    statement: Statement | None,
+    warning: str,
 ) -> Outcome:
     """Step 7."""
     if signature != "trusted":
         findings = [finding for finding in findings if not finding.is_slip]
         findings.append(Finding(BAD_SIGNATURE, _SIGNATURE_REASONS[signature]))
     code = min((finding.exit_code for finding in findings), key=PRECEDENCE.index, default=VERIFIED)
-    return Outcome(verdict, signature, code, _line(findings) if findings else proved, statement)
+    return Outcome(verdict, signature, code, _line(findings) if findings else proved, statement, warning)
 
 
 def _reprove(

@@ -35,7 +35,7 @@ OUTCOMES = {
 def fakes(run: Run, monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[str]]:
     """Files named by their outcome, which stands in for the re-proof."""
 
-    def verify_certificate(data: bytes, *_: object) -> Outcome:
+    def verify_certificate(data: bytes, *_: object, **__: object) -> Outcome:
         return OUTCOMES[data.decode()]
 
     monkeypatch.setattr(certificates.verify, "verify_certificate", verify_certificate)
@@ -75,6 +75,7 @@ def test_json_says_what_was_found_of_each(run: Run, fakes: Callable[..., list[st
         "signature": "untrusted",
         "exit_code": 4,
         "reason": "signed by no key that you trust",
+        "warning": None,
         "statement": STATEMENT.document(),
     }
     assert (second["verdict"], second["signature"], second["statement"]) == (None, None, None)
@@ -157,7 +158,9 @@ def test_each_certificate_has_the_whole_time(run: Run, monkeypatch: pytest.Monke
     monkeypatch.setattr("time.monotonic", lambda: clock.now)
     expired = []
 
-    def verify_certificate(data: bytes, trust: object, limits: certificates.verify.Limits, progress: object) -> Outcome:
+    def verify_certificate(
+        data: bytes, trust: object, limits: certificates.verify.Limits, *_: object, **__: object
+    ) -> Outcome:
         clock.now += 9
         expired.append(limits.expired())
         clock.now += 2
