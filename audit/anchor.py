@@ -26,11 +26,10 @@ REACH = Fraction(1, 4)
 
 
 class AtOne:
-    """P₁ and N₁ for one form and ε; None for a side without lines."""
+    """P₁ and N₁ for one form and ε. Neither is 0: the outermost lines of f(x+1) and of f have no partners."""
 
     def __init__(self, stretch: Stretch) -> None:
-        self.positive = ConvexLog(stretch.positive) if stretch.positive.lines else None
-        self.negative = ConvexLog(stretch.negative) if stretch.negative.lines else None
+        self.positive, self.negative = ConvexLog(stretch.positive), ConvexLog(stretch.negative)
 
     @classmethod
     def of(cls, form: Form, epsilon: Fraction) -> AtOne | None:
@@ -68,10 +67,8 @@ class Anchor:
         Source: R(x, 1) ≤ log(1 + P₁/(e^ε f)); μ rises, so s(x+ψ) ≥ μ(x₁+φ) − 2c(x₂+1). Rounding: outward.
         """
         least_score = left.du + self._twice_c * (self._shift - arb(right.x) - 1)
-        bound = self._lift - self._distance * least_score
-        if self._positive is not None:
-            bound += self._largest_share(self._positive, left, right).log1p()
-        return bound
+        share = self._largest_share(self._positive, left, right)
+        return self._lift - self._distance * least_score + share.log1p()
 
     def lower_ratio(self, left: End, right: End) -> arb | None:
         """Lower bound of R(x, φ) on the cell, None where N₁ is not certainly below e^ε f.
@@ -80,8 +77,5 @@ class Anchor:
         """
         _, mean_slope = self._density.at(right.x + 1)
         largest_score = mean_slope - self._twice_c * (arb(left.x) + self._shift)
-        bound = self._lift - self._distance * largest_score
-        if self._negative is None:
-            return bound
         share = self._largest_share(self._negative, left, right)
-        return bound + (-share).log1p() if share < 1 else None
+        return self._lift - self._distance * largest_score + (-share).log1p() if share < 1 else None

@@ -4,6 +4,12 @@ verdict there.
 A multi-Gaussian has E X² = σ² + v with v free of σ, and a larger σ keeps the guarantee (Lemma 3.4). So a promise that
 is refuted at a scale of that loss is refuted at every scale of that loss or less. For the quasi-Gaussian this is seen,
 not proved, and a refutation is one at that scale alone.
+
+Its E X² exceeds 2Δ²/(e^ε + 2), that of its components' centres as σ → 0, at every σ. Proof: with t = Δ/σ,
+
+    (e^ε + 2Φ(t)) (E X² − 2Δ²/(e^ε + 2)) = (e^ε + 2Φ(t)) σ² + 2σΔ Φ′(t) − 2Δ² (1 − Φ(t)) e^ε/(e^ε + 2),
+
+and 1 − Φ(t) ≤ Φ′(t)/t makes the last term at most the one before it.
 """
 
 from __future__ import annotations
@@ -13,8 +19,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 
+import flint
+
 from audit.decide import decide_from
-from audit.exact import float_lower, float_upper
+from audit.exact import ball, float_lower, float_upper, lower
 from audit.losses import enclose_losses
 from audit.verdict import Enclosure, Limits, Verdict
 from mechanisms.claims import Direct, Statement
@@ -23,6 +31,7 @@ from mechanisms.families import MultiGaussian, QuasiGaussian, ScaledFamily
 SMALLEST = 2**20
 TIGHTNESS = 2**40
 """The quasi-Gaussian's scale is looked for from Δ/SMALLEST on, to a relative 1/TIGHTNESS."""
+BITS = 192
 
 
 @dataclass(frozen=True)
@@ -32,7 +41,7 @@ class Attempt:
     family: str
     K: int | None
     sigma: Fraction | None
-    """The scale that was decided; None where every scale has a greater loss."""
+    """The scale that was decided; None where no scale of that loss or less was found: none exists if REFUTED."""
     verdict: Verdict
     """VERIFIED: the promise holds there, at no more than that loss. REFUTED: it fails at a scale of that loss or more
     (for a multi-Gaussian, then, at every scale of that loss). INCONCLUSIVE: neither was proved."""
@@ -52,21 +61,25 @@ def attempt_multi(claim: Direct, sensitivity: Fraction, K: int, loss: Enclosure,
 
 
 def attempt_quasi(claim: Direct, sensitivity: Fraction, loss: Enclosure, limits: Limits) -> Attempt:
-    """The quasi-Gaussian at E X² = ``loss``. That its loss grows with σ is seen, not proved."""
+    """The quasi-Gaussian at E X² = ``loss``. That its loss grows with σ is seen, not proved; nothing depends on it."""
     member = QuasiGaussian(sensitivity=sensitivity, sigma=sensitivity, epsilon=claim.epsilon)
+    with flint.ctx.workprec(BITS):
+        least = lower(2 * ball(sensitivity**2) / (ball(claim.epsilon).exp() + 2))
+    if loss.upper <= least:
+        return Attempt(member.family, None, None, Verdict.REFUTED)
 
     def too_much(sigma: Fraction) -> bool:
         return enclose_losses(member.with_sigma(sigma)).l2.lower >= loss.upper
 
-    low, high = sensitivity / SMALLEST, sensitivity
-    if too_much(low):
-        return Attempt(member.family, None, None, Verdict.REFUTED)
+    low, high = Fraction(float_upper(sensitivity / SMALLEST)), Fraction(float_upper(sensitivity))
+    if too_much(low):  # only smaller scales may have that loss
+        return _decide(member, claim, loss, low, lambda: Fraction(0), limits)
     while not too_much(high):
         high *= 2
     while high - low > high / TIGHTNESS:
-        middle = (low + high) / 2
+        middle = Fraction(float_upper((low + high) / 2))
         low, high = (low, middle) if too_much(middle) else (middle, high)
-    return _decide(member, claim, loss, Fraction(float_upper(high)), lambda: Fraction(float_lower(low)), limits)
+    return _decide(member, claim, loss, high, lambda: low, limits)
 
 
 def _decide(

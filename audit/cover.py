@@ -8,7 +8,7 @@ no longer tells that.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -35,6 +35,7 @@ class Peak:
     cost: float
 
 
+@np.errstate(all="ignore")
 def propose_cover(
     form: Form,
     epsilon: Fraction,
@@ -44,6 +45,7 @@ def propose_cover(
     worst: float | None,
     start: Sequence[tuple[int, int]] = ((0, 0),),
     done: Sequence[tuple[Fraction, Fraction]] = (),
+    check: Callable[[], None] = lambda: None,
 ) -> list[tuple[int, int]]:
     """(i, level) of boxes [i, i+1]/2^level, each with κ max(D_{α/κ}) ≤ goal at its ends by floats.
 
@@ -51,13 +53,14 @@ def propose_cover(
     left to prove.
 
     Boxes too narrow for floats to tell, or left over when there are about ``most`` boxes, are among them as they are.
-    ``worst`` is the shift of the highest peak, where that is known.
+    ``worst`` is the shift of the highest peak, where that is known. ``check`` is called now and then, and may raise.
     """
-    curve = Curve(form, epsilon)
-    peak = None if worst is None or not 0 < worst < 1 else _peak(curve, worst, float(c))
+    curve = Curve(form, epsilon, check=check)
+    peak = None if worst is None or not 0 < worst < 1 else _peak(curve, worst)
     accepted: list[tuple[int, int]] = []
     waiting = np.array([i for i, _ in start])
     for level in range(start[0][1], 200):
+        check()
         width = 2.0**-level
         for low, high in done:
             inside = (waiting * width >= float(low)) & ((waiting + 1) * width <= float(high))
@@ -75,7 +78,7 @@ def propose_cover(
             fits = slack + below >= 1.2 * lift * peak.cost
         else:
             ends = np.unique(np.concatenate([waiting, waiting + 1]))
-            value = _divergences(curve, form, epsilon, ends * width, lift)
+            value = _divergences(curve, form, epsilon, ends * width, lift, check)
             good = math.exp(min(lift, 700.0)) * value <= goal * (1 - MARGIN)
             fits = good[np.searchsorted(ends, waiting)] & good[np.searchsorted(ends, waiting + 1)]
         accepted += [(int(i), level) for i in waiting[fits]]
@@ -85,7 +88,7 @@ def propose_cover(
     return accepted
 
 
-def _peak(curve: Curve, shift: float, c: float) -> Peak | None:
+def _peak(curve: Curve, shift: float) -> Peak | None:
     lift = 1e-6
     at, level = np.array([shift, shift]), np.array([0.0, -lift])
     value, _, curvature = curve.at(at, level)
@@ -94,10 +97,12 @@ def _peak(curve: Curve, shift: float, c: float) -> Peak | None:
     return found if found.half_curvature > 0 and found.cost > 0 and math.isfinite(cost) else None
 
 
-def _divergences(curve: Curve, form: Form, epsilon: Fraction, shifts: np.ndarray, lift: float) -> np.ndarray:
+def _divergences(
+    curve: Curve, form: Form, epsilon: Fraction, shifts: np.ndarray, lift: float, check: Callable[[], None]
+) -> np.ndarray:
     inner = shifts < 1
     value = np.empty_like(shifts)
     value[inner] = curve.at(shifts[inner], np.full(int(inner.sum()), -lift))[0]
     if not inner.all():
-        value[~inner] = float_divergence(form, Fraction(1), epsilon - Fraction(lift))
+        value[~inner] = float_divergence(form, Fraction(1), epsilon - Fraction(lift), check)
     return np.where(np.isfinite(value), value, np.inf)

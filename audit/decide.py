@@ -84,16 +84,19 @@ def decide_from(
         limits=limits,
         progress=progress,
     )
-    found = search.run(lambda: propose_shifts(form, claim.epsilon), seeds)
+    found = search.run(lambda: propose_shifts(form, claim.epsilon, limits.check), seeds)
     if found.exceeds:
         top = _enclose_fully(form, claim, grid, limits, found) if enclose_refuted else Fraction(1)
         return _refuted(mechanism, claim, found, grid, limits, top)
     return _not_refuted(mechanism, claim, found)
 
 
-def propose_shifts(form: Form, epsilon: Fraction) -> list[Fraction]:
-    """Shifts in units of Δ to look at, the most promising last; floats propose, so these prove nothing."""
-    return [Fraction(1), *(Fraction(shift) for shift, _ in reversed(local_maxima(form, epsilon)[:4]))]
+def propose_shifts(form: Form, epsilon: Fraction, check: Callable[[], None] = lambda: None) -> list[Fraction]:
+    """Shifts in units of Δ to look at, the most promising last; floats propose, so these prove nothing.
+
+    ``check`` is called now and then, and may raise to end it.
+    """
+    return [Fraction(1), *(Fraction(shift) for shift, _ in reversed(local_maxima(form, epsilon, check=check)[:4]))]
 
 
 def _enclose_fully(form: Form, claim: Claim, grid: int | None, limits: Limits, found: Supremum) -> Fraction:

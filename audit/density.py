@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left, bisect_right
+from collections.abc import Iterable
 from fractions import Fraction
 from itertools import pairwise
 
@@ -35,14 +36,14 @@ class Density:
         self._masses = [Masses(piece.sum) for piece in self.pieces]
         self._breaks = [piece.stop for piece in self.pieces if piece.stop is not None]
         self._stops = [rational(stop) for stop in self._breaks]
-        self._slopes = [_Slopes(piece.sum) for piece in self.pieces if piece.sum.lines]
+        self._slopes = _Slopes.of(self.pieces)
         self._cancels: dict[Fraction, bool] = {}
         self._at_one: tuple[Fraction, AtOne | None] | None = None
 
     def cancels(self, shift: Fraction) -> bool:
         """Whether some exponentials of f(x+φ) and f(x) have the same slope, so that they must be added exactly."""
         if shift not in self._cancels:
-            self._cancels[shift] = any(there.meet(here, shift) for there in self._slopes for here in self._slopes)
+            self._cancels[shift] = any(slopes.meet(shift) for slopes in self._slopes)
         return self._cancels[shift]
 
     def stretches(self, shift: Fraction, epsilon: Fraction) -> list[StretchBalls]:
@@ -80,7 +81,7 @@ class Density:
         return convex
 
     def _piece_at(self, x: Fraction) -> int:
-        return next(i for i, piece in enumerate(self.pieces) if piece.stop is None or x < piece.stop)
+        return bisect_right(self._breaks, x)
 
     def anchor(self, shift: Fraction, epsilon: Fraction) -> Anchor | None:
         """The bounds anchored at Δ, where they apply: a cancelled stretch has other ends than those of f."""
@@ -165,21 +166,23 @@ def _inside(start: Fraction | None, stop: Fraction | None) -> Fraction:
 
 
 class _Slopes:
-    """The slopes of one piece as whole multiples of 1/denominator: many are compared at every shift."""
+    """The slopes of all lines under one factor e^(−c x²), as multiples of 1/denominator: they are compared at every
+    shift."""
 
-    def __init__(self, sum_: LineSum) -> None:
-        self.c = sum_.c
-        self._denominator = math.lcm(*(line.slope.denominator for line in sum_.lines))
-        self._places = {int(line.slope * self._denominator) for line in sum_.lines}
+    def __init__(self, c: Fraction, slopes: list[Fraction]) -> None:
+        self.c = c
+        self._denominator = math.lcm(*(slope.denominator for slope in slopes))
+        self._places = {int(slope * self._denominator) for slope in slopes}
 
-    def meet(self, other: _Slopes, shift: Fraction) -> bool:
-        """Whether some line of this sum at x + shift has the slope of one of the other's: b − 2cφ = b′."""
-        if self.c != other.c:
-            return False
-        common = math.lcm(self._denominator, other._denominator)
-        turn = 2 * self.c * shift * common
-        if turn.denominator != 1:
-            return False
-        factor, factor_there = common // self._denominator, common // other._denominator
-        there = {place * factor_there for place in other._places}
-        return any(place * factor - turn.numerator in there for place in self._places)
+    @classmethod
+    def of(cls, pieces: Iterable[Piece]) -> list[_Slopes]:
+        """One for each c."""
+        slopes: dict[Fraction, list[Fraction]] = {}
+        for piece in pieces:
+            slopes.setdefault(piece.sum.c, []).extend(line.slope for line in piece.sum.lines)
+        return [cls(c, found) for c, found in slopes.items()]
+
+    def meet(self, shift: Fraction) -> bool:
+        """Whether some line at x + shift has the slope of one at x: b − 2cφ = b′."""
+        turn = 2 * self.c * shift * self._denominator
+        return turn.denominator == 1 and any(place - turn.numerator in self._places for place in self._places)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import struct
+import sys
 from fractions import Fraction
 
 from flint import arb, fmpq, fmpz
@@ -81,10 +82,8 @@ def float_upper(value: Fraction) -> float:
     """The smallest double ≥ value (+∞ beyond the largest)."""
     try:
         nearest = float(value)
-    except OverflowError:
-        return math.inf if value > 0 else -math.nextafter(math.inf, 0)
-    if math.isinf(nearest):
-        return nearest if nearest > 0 else -math.nextafter(math.inf, 0)
+    except OverflowError:  # never ±∞ instead: the quotient of two ints
+        return math.inf if value > 0 else -sys.float_info.max
     return nearest if Fraction(nearest) >= value else math.nextafter(nearest, math.inf)
 
 
@@ -105,7 +104,7 @@ def _decimal(value: Fraction, digits: int, up: bool) -> str:
     units = math.ceil(scaled) if up else math.floor(scaled)
     text = str(abs(units))
     power += len(text) - digits
-    text = text.rstrip("0") or "0"
+    text = text.rstrip("0")
     sign = "-" if units < 0 else ""
     if -5 < power < 0:
         return f"{sign}0.{'0' * (-power - 1)}{text}"

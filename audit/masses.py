@@ -118,8 +118,7 @@ def _erfc_between(z_u: arb | None, z_v: arb | None) -> arb:
 def _exponential_mass(sum_: LineSum, interval: Interval) -> arb:
     start, stop = interval
     if start is None:
-        if stop is None:
-            return _exponential_mass(sum_, (fmpq(0), None)) + _exponential_mass(sum_, (None, fmpq(0)))
+        assert stop is not None  # on the whole line an exponential has no finite mass
         return _exponential_mass(sum_.reflected(), (-stop, None))
     u = BALL.array([arb(start)])
     v = None if stop is None else BALL.array([arb(stop)])

@@ -50,21 +50,20 @@ class ConvexLog:
         lines = [Line(terms, slope) for slope, terms in sorted(sum_.by_slope.items())]
         self.least_slope = ball(lines[0].slope)
         self.largest_slope = ball(lines[-1].slope)
-        steps = [line.slope - lines[0].slope for line in lines]
-        step = _common_step(steps)
-        weights = [coefficient(line.terms) for line in lines]
-        rises = [weight * ball(rise) for weight, rise in zip(weights, steps, strict=True)]
+        rows = [(coefficient(line.terms), line.slope - lines[0].slope) for line in lines]
+        step = _common_step([offset for _, offset in rows])
         self._step: arb | None = None
         if step is not None:
-            degree = int(steps[-1] / step)
+            degree = int(rows[-1][1] / step)
             values, slopes = [arb(0)] * (degree + 1), [arb(0)] * (degree + 1)
-            for weight, rise, offset in zip(weights, rises, steps, strict=True):
-                values[int(offset / step)], slopes[int(offset / step)] = weight, rise
+            for weight, offset in rows:
+                place = int(offset / step)
+                values[place], slopes[place] = weight, weight * ball(offset)
             self._step = ball(step)
             self._window = _Window(values, slopes, step) if degree > MANY else None
             self._values, self._slopes = arb_poly(values), arb_poly(slopes)
         else:
-            self._lines = list(zip(weights, rises, [ball(offset) for offset in steps], strict=True))
+            self._lines = [(weight, weight * ball(offset), ball(offset)) for weight, offset in rows]
         self._kept: dict[tuple[fmpz, fmpz], tuple[arb, arb]] = {}
 
     def at(self, x: fmpq) -> tuple[arb, arb]:
@@ -112,7 +111,7 @@ class _Window:
         self._serves = all(
             log is None or (bool(log.rad() < TINY_RADIUS) and abs(float(log)) < LARGEST_EXPONENT) for log in logs
         )
-        self._places = np.arange(len(values), dtype=np.float64)
+        self._places = np.arange(len(values))
         self._parts: dict[tuple[int, int], tuple[arb_poly, arb_poly]] = {}
 
     def at(self, x: arb, z: arb) -> tuple[int, arb, arb] | None:

@@ -191,7 +191,7 @@ def _supremum(mechanism: Mechanism, epsilon: Fraction, limits: Limits) -> Suprem
         limits=limits,
         progress=None,
     )
-    return search.run(functools.partial(propose_shifts, form, epsilon))
+    return search.run(functools.partial(propose_shifts, form, epsilon, limits.check))
 
 
 def band_between(samples: Sequence[Sample], epsilons: Sequence[float]) -> list[tuple[float, float]]:
@@ -199,6 +199,7 @@ def band_between(samples: Sequence[Sample], epsilons: Sequence[float]) -> list[t
 
     Source: D_α is convex in α = e^ε and does not rise, and so is the supremum of any number of such functions. A chord
     between two samples bounds it from above; a chord beyond its two ends, and the next sample, bound it from below.
+    Samples whose ε floats do not tell apart have no chord; δ between them is at most that of the first.
     """
     found: list[tuple[float, float]] = []
     places = [float(sample.at) for sample in samples]
@@ -211,12 +212,12 @@ def band_between(samples: Sequence[Sample], epsilons: Sequence[float]) -> list[t
             """(α − α_a)/(α_b − α_a), without overflow."""
             return math.expm1(at - a) / math.expm1(b - a)
 
-        t = share(places[i], places[i + 1])
+        t = share(places[i], places[i + 1]) if places[i] < places[i + 1] else 0.0
         low = lows[i + 1]
-        if i > 0:
+        if i > 0 and places[i - 1] < places[i]:
             s = share(places[i - 1], places[i])
             low = max(low, s * lows[i] - (s - 1) * highs[i - 1])
-        if i + 2 < len(places):
+        if i + 2 < len(places) and places[i + 1] < places[i + 2]:
             s = 1 - share(places[i + 1], places[i + 2])
             low = max(low, s * lows[i + 1] - (s - 1) * highs[i + 2])
         found.append((low, (1 - t) * highs[i] + t * highs[i + 1]))

@@ -1,7 +1,8 @@
 """What the shape of a density lets the search over shifts conclude, decided in rational arithmetic. (trusted)
 
-Two facts, each proved in the docstring of what uses it: for a log-concave density the largest shift is the worst; for
-all others a box of shifts is bounded by its two ends. (Densities made of steps are decided exactly: audit.steps.)
+Facts that are proved in the docstrings of what uses them: for a density that is log-concave, or that falls from 0 on,
+the largest shift is the worst; for all others a box of shifts is bounded by its two ends. (Densities made of steps are
+decided exactly: audit.steps.)
 """
 
 from __future__ import annotations
@@ -37,6 +38,34 @@ def is_log_concave(form: Form) -> bool:
         _is_continuous(left, right) and _slope(left, left.stop) >= _slope(right, left.stop)
         for left, right in pairwise(pieces)
     )
+
+
+def falls_from_centre(form: Form) -> bool:
+    """Whether f is shown not to rise on [0, ∞) (True is proved; False means «not shown»).
+
+    Then D(φ) does not fall as φ rises: again φ = Δ alone decides. Proof for α ≥ 1: D(φ) is the integral over u of
+    max(f(u) − αf(u−φ), 0), and for 0 ≤ φ₁ < φ₂ that is at φ₂ no less than at φ₁: for u ≤ φ₁ because |u−φ₂| ≥ |u−φ₁|;
+    for u > φ₁ because 0 ≤ u−φ₁ ≤ u, so that f(u) ≤ f(u−φ₁) and the maximum is 0 at φ₁. For α < 1,
+    D_α = 1 − α + α D_{1/α}, f being even.
+
+    Source: every e^(bx − cx²) with b ≤ 0 ≤ c falls on [0, ∞), and where two pieces meet the values are compared.
+    Rounding: outward, at the precision in force.
+    """
+    pieces = form.pieces
+    if any(line.slope > 0 for piece in pieces for line in piece.sum.lines):
+        return False
+    return all(_falls(left, right) for left, right in pairwise(pieces))
+
+
+def _falls(left: Piece, right: Piece) -> bool:
+    """Whether the right of two neighbours is shown to be no higher than the left where they meet."""
+    if not (left.sum.lines and right.sum.lines):
+        return not right.sum.lines
+    if len(left.sum.lines) == len(right.sum.lines) == 1 and _is_continuous(left, right):
+        return True
+    assert left.stop is not None
+    at = rational(left.stop)
+    return bool(LogCurve(left.sum).at(at).log >= LogCurve(right.sum).at(at).log)
 
 
 def _slope(piece: Piece, x: Fraction | None) -> Fraction:
@@ -88,17 +117,15 @@ class Roughness:
         """Upper bound of Σ_b w (sup f − inf f over [b−w, b+w]), f not normalised. Rounding: outward."""
         total = arb(0)
         for point in self.points:
-            tops, bottoms = [], []
+            ranges = []
             for piece in form.whole_line:
                 start = point - width if piece.start is None else max(piece.start, point - width)
                 stop = point + width if piece.stop is None else min(piece.stop, point + width)
                 if start <= stop:
-                    low, high = range_on(piece.sum, start, stop)
-                    tops.append(high)
-                    bottoms.append(low)
-            top, bottom = tops[0], bottoms[0]
-            for other_top, other_bottom in zip(tops[1:], bottoms[1:], strict=True):
-                top, bottom = top.max(other_top), bottom.min(other_bottom)
+                    ranges.append(range_on(piece.sum, start, stop))
+            bottom, top = ranges[0]
+            for low, high in ranges[1:]:
+                bottom, top = bottom.min(low), top.max(high)
             total += ball(width) * (top - bottom).max(arb(0))
         return total
 

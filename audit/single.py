@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
+import numpy as np
 from flint import arb, fmpq
 
 from audit.density import Density
@@ -95,12 +96,13 @@ class Points:
                 roots.append(root)
         return find_summit(span, balls, shifts, epsilon, roots, self._cuts)
 
+    @np.errstate(all="ignore")
     def _propose(self, shift: Fraction, epsilon: Fraction) -> tuple[Any, float | None]:
         """Floats: where the integrand is positive, as intervals of shape (n, 2), and D where that costs little."""
         if self._density.cancels(shift):
-            return positive_intervals(difference(self.form, shift, epsilon)), None
+            return positive_intervals(difference(self.form, shift, epsilon), self.limits.check), None
         if self._curve is None:
-            self._curve = (epsilon, Curve(self.form, epsilon))
+            self._curve = (epsilon, Curve(self.form, epsilon, check=self.limits.check))
         base, curve = self._curve
         intervals, value = curve.evaluate(float(shift), float(epsilon - base))
         return intervals, value if math.isfinite(value) else None

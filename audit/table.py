@@ -166,7 +166,7 @@ def propose_table(form: Form, epsilon: Fraction, threshold: Fraction, per_scale:
     while steps < per_scale * math.sqrt(2 * c):
         steps *= 2
     reach = math.ceil(math.sqrt(depth / c) * steps) + 1
-    if steps * (max(places) - min(places)) + 2 * reach > MOST_POINTS:
+    if steps * (1 + max(places) - min(places)) + 2 * reach > MOST_POINTS:  # 1: what comes before it
         return None
     try:
         return Table(form, steps, reach)

@@ -86,6 +86,7 @@ class Components:
     c: float
 
     @classmethod
+    @np.errstate(all="ignore")
     def of(cls, lines: LineSum) -> Components:
         """Those of a sum with lines; equal slopes are added exactly first."""
         c = lines.c
@@ -113,10 +114,11 @@ class Components:
         return replace(self, heights=self.heights + Reals.of([lift]))
 
     def steepness(self) -> float:
-        """The slope of the sum at 0, up to a factor above 0."""
-        exponent = self.heights.near - (self.c * self.middles.near**2 if self.c else 0.0)
-        share = np.exp(exponent - exponent.max())
-        return float((share * self.middles.near).sum())
+        """The slope of the sum at 0, up to a factor above 0; NaN where floats do not hold it."""
+        with np.errstate(all="ignore"):
+            exponent = self.heights.near - (self.c * self.middles.near**2 if self.c else 0.0)
+            share = np.exp(exponent - exponent.max())
+            return float((share * self.middles.near).sum())
 
 
 def without_equals(there: Components, here: Components) -> tuple[Components, Components]:

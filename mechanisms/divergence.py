@@ -29,15 +29,16 @@ MAX_PIECES = 64
 _LEAST_C, _LARGEST_C = Fraction(LEAST_C), Fraction(LARGEST_C)
 
 
-def positive_intervals(stretches: Sequence[Stretch]) -> Floats:
+def positive_intervals(stretches: Sequence[Stretch], check: Callable[[], None] = lambda: None) -> Floats:
     """The intervals on which positive > negative, in order, as an array of shape (n, 2); ends may be ±∞.
 
     Sign changes are good to a few units in the last place where the two sums are well resolved in float64; touching
-    intervals of neighbouring stretches are one.
+    intervals of neighbouring stretches are one. ``check`` is called for each stretch, and may raise.
     """
     found: list[tuple[float, float]] = []
     with np.errstate(all="ignore"):
         for stretch in stretches:
+            check()
             for a, b in _intervals(stretch)[0]:
                 if found and found[-1][1] == a:
                     found[-1] = (found[-1][0], b)
@@ -108,19 +109,25 @@ def _tamed_form(form: Form) -> Form:
     return form if all(new.sum is old.sum for new, old in zip(pieces, form.pieces, strict=True)) else Form(pieces)
 
 
-def float_divergence(form: Form, shift: Fraction, epsilon: Fraction) -> float:
+def float_divergence(form: Form, shift: Fraction, epsilon: Fraction, check: Callable[[], None] = lambda: None) -> float:
     """D(φ) of the normalised density at φ = ``shift``; equal exponentials cancel exactly, before any rounding."""
-    return divergence_and_slope(form, shift, epsilon)[0]
+    return divergence_and_slope(form, shift, epsilon, check)[0]
 
 
-def divergence_and_slope(form: Form, shift: Fraction, epsilon: Fraction) -> tuple[float, float]:
-    """(D(φ), dD/dφ); the derivative by the envelope theorem, Σ f(b+φ) − f(a+φ) over the intervals [a, b] with R > 0."""
+def divergence_and_slope(
+    form: Form, shift: Fraction, epsilon: Fraction, check: Callable[[], None] = lambda: None
+) -> tuple[float, float]:
+    """(D(φ), dD/dφ); the derivative by the envelope theorem, Σ f(b+φ) − f(a+φ) over the intervals [a, b] with R > 0.
+
+    ``check`` is called for each stretch, and may raise.
+    """
     form = _tamed_form(form)
     moving = [nearest_float(p.stop - shift) for p in form.whole_line if p.stop is not None]
     value, jumps = 0.0, 0.0
     found: list[tuple[float, float]] = []
     with np.errstate(all="ignore"):
         for stretch in difference(form, shift, epsilon):
+            check()
             intervals, ratio = _intervals(stretch)
             if intervals:
                 ends = np.array(intervals).T
@@ -163,6 +170,7 @@ def _mass(lines: LineSum, a: Floats, b: Floats) -> Floats:
     return Envelope(components).mass(a, b) if components.c else masses(components, a, b)
 
 
+@np.errstate(all="ignore")
 def local_maxima(
     form: Form,
     epsilon: Fraction,
@@ -180,7 +188,8 @@ def local_maxima(
     """
     if len(form.whole_line) > MAX_PIECES:
         shifts = {*(seed for seed in seeds if 0 < seed < 1), 1.0}
-        return sorted(((s, float_divergence(form, Fraction(s), epsilon)) for s in shifts), key=lambda pair: -pair[1])
+        found = [(s, float_divergence(form, Fraction(s), epsilon, check)) for s in shifts]
+        return sorted(found, key=lambda pair: -pair[1])
     curve = Curve(form, epsilon, check=check) if curve is None else curve
     last, slope = curve.end()
     found = [(1.0, last)]

@@ -9,6 +9,7 @@ Parameters are keyword-only and exact: text is read as it is written, a float is
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
@@ -17,7 +18,15 @@ from typing import Any, ClassVar, Self, cast
 from mechanisms.form import Form, Piece
 from mechanisms.lines import ZERO, Line, LineSum
 from mechanisms.mechanism import MAX_LINES, Mechanism, parameter
-from mechanisms.numbers import InputError, exact_text, read_count, read_epsilon, read_positive, read_real
+from mechanisms.numbers import (
+    InputError,
+    exact_text,
+    read_count,
+    read_epsilon,
+    read_positive,
+    read_real,
+    require_common,
+)
 from mechanisms.steps import Staircase, TruncatedStaircase, Tulap
 from mechanisms.tails import FlippedHuber, Laplace, TruncatedLaplace
 
@@ -68,6 +77,11 @@ class GaussianMixture(ScaledFamily):
     Neither depends on σ: mechanisms.calibration goes from one σ to another without exact arithmetic.
     """
 
+    @property
+    def lengths(self) -> tuple[Fraction, ...]:
+        """What the exact numbers of the lines are multiplied and divided by."""
+        return self.sensitivity, 1 / self.sensitivity, self.sigma, 1 / self.sigma
+
 
 def gaussian_line(weight: Fraction, log_weight: Fraction, mean: Fraction, c: Fraction) -> Line:
     """w e^(log_weight) e^(−c (x − mean)²) under the factor e^(−c x²)."""
@@ -91,6 +105,10 @@ class MultiGaussian(GaussianMixture):
     family: ClassVar[str] = "multi-gaussian"
     K: int = parameter(partial(read_count, limit=MAX_K))
     epsilon: Fraction = parameter(read_epsilon)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require_common([*self.lengths, self.epsilon], "K", 2 * self.K + 1)
 
     def pieces(self) -> tuple[Piece, ...]:
         lines = (
@@ -138,6 +156,10 @@ class DeclaredMixture(GaussianMixture):
     family: ClassVar[str] = "declared"
     components: tuple[tuple[Fraction, Fraction], ...] = parameter(_read_components)
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require_common([*self.lengths, *(number for pair in self.components for number in pair)], "components")
+
     def pieces(self) -> tuple[Piece, ...]:
         lines = []
         for weight, mean in self.components:
@@ -172,6 +194,11 @@ def _read_pieces(value: object, where: str) -> tuple[Piece, ...]:
     return tuple(found)
 
 
+def _numbers_of(piece: Piece) -> Iterator[Fraction]:
+    yield from (end for end in (piece.start, piece.stop, piece.sum.c) if end is not None)
+    yield from (number for line in piece.sum.lines for number in (line.terms[0][1], line.slope))
+
+
 def _read_piece(item: object, where: str) -> Piece:
     keys = ("from", "to", "c", "lines")
     if not isinstance(item, dict) or sorted(item) != sorted(keys):
@@ -201,6 +228,8 @@ class Declared(Mechanism):
         super().__post_init__()
         if sum(len(piece.sum.lines) for piece in self.declared_pieces) > MAX_LINES:
             raise InputError("pieces", "more", f"at most {MAX_LINES} lines in all")
+        numbers = [number for piece in self.declared_pieces for number in _numbers_of(piece)]
+        require_common([self.sensitivity, 1 / self.sensitivity, *numbers], "pieces")
         Form(self.declared_pieces)
 
     def pieces(self) -> tuple[Piece, ...]:

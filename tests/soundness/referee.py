@@ -1,8 +1,9 @@
 """A second opinion on D(φ), in mpmath, that shares no formula and no code with the packages under test.
 
 A density is a list of pieces on the whole line, each a sum of terms w e^(a + b x − c x²). D(φ) is found by brute force:
-the sign of f(x+φ) − e^ε f(x) on a fine grid, bisection between neighbours of different sign, closed-form masses between
-the sign changes. sup D over [0, 1] is looked for by an array of Riemann sums and polished at 50 digits.
+the sign of f(x+φ) − e^ε f(x) on a fine grid, sign changes polished, closed-form masses between them. sup D over [0, 1]
+is looked for by an array of Riemann sums in logarithms, and each local maximum near the top is polished. Floats say
+where to look; signs, roots and masses are those of 60 digits.
 """
 
 from __future__ import annotations
@@ -13,84 +14,23 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
-import mpmath
 import numpy as np
 
-CONTEXT = mpmath.MPContext()
-CONTEXT.dps = 60
-MPF = CONTEXT.mpf
-NOISE = MPF(10) ** -52
-"""Relative difference below which two sums count as equal: what the digits leave of exact cancellation."""
-ROOT_WIDTH = MPF(10) ** -26
-"""D feels the square of an error in a sign change."""
+from tests.soundness.referee_pieces import CONTEXT, MPF, Pair, Piece, bracketed_zero, digits, number
 
-
-def number(value: Any) -> Any:
-    """An exact rational (or text of one) at 60 digits."""
-    exact = Fraction(value)
-    return MPF(exact.numerator) / exact.denominator
-
-
-@dataclass
-class Piece:
-    """Σ w e^(a + b x − c x²) on (start, stop), None for an infinite end."""
-
-    start: Any
-    stop: Any
-    c: Any
-    terms: list[tuple[Any, Any, Any]]
-
-    def value(self, x: Any) -> Any:
-        return CONTEXT.fsum(w * CONTEXT.exp(a + (b - self.c * x) * x) for w, a, b in self.terms)
-
-    def floats(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """(log value, a measure of the size of its parts) in float64."""
-        w, a, b = (np.array([float(term[i]) for term in self.terms])[:, None] for i in range(3))
-        parts = np.log(w) + a + (b - float(self.c) * x) * x
-        top = parts.max(axis=0)
-        size = 1 + np.abs(a).max() + np.abs(b).max() * np.abs(x) + float(self.c) * x * x
-        return top + np.log(np.exp(parts - top).sum(axis=0)), size
-
-    def mass(self, u: Any, v: Any) -> Any:
-        """∫ over [u, v], None for infinite."""
-        return CONTEXT.fsum(self._term_mass(*term, u, v) for term in self.terms)
-
-    def _term_mass(self, w: Any, a: Any, b: Any, u: Any, v: Any) -> Any:
-        if self.c:
-            root = CONTEXT.sqrt(self.c)
-            height = w * CONTEXT.exp(a + b * b / (4 * self.c)) * CONTEXT.sqrt(CONTEXT.pi) / (2 * root)
-            low = None if u is None else root * (u - b / (2 * self.c))
-            high = None if v is None else root * (v - b / (2 * self.c))
-            if low is None or (high is not None and low + high < 0):
-                low, high = (None if high is None else -high), (None if low is None else -low)
-            if low is None:
-                return 2 * height
-            return height * (CONTEXT.erfc(low) - (0 if high is None else CONTEXT.erfc(high)))
-        if not b:
-            return w * CONTEXT.exp(a) * (v - u)
-        at_u = 0 if u is None else CONTEXT.exp(a + b * u)
-        at_v = 0 if v is None else CONTEXT.exp(a + b * v)
-        return w * (at_v - at_u) / b
-
-
-def bracketed_zero(function: Any, x: Any, y: Any, fx: Any, fy: Any, width: Any) -> Any:
-    """A change of sign between x and y, to that width, by false position with halved weights (Illinois)."""
-    side = 0
-    for turn in range(300):
-        if y - x <= width:
-            break
-        guess = x - fx * (y - x) / (fy - fx)
-        middle = min(max(guess, x + width / 4), y - width / 4) if turn % 8 != 7 else (x + y) / 2
-        fm = function(middle)
-        if (fm > 0) == (fx > 0):
-            x, fx = middle, fm
-            fy = fy / 2 if side < 0 else fy
-            side = -1
-        else:
-            y, fy = middle, fm
-            fx = fx / 2 if side > 0 else fx
-            side = 1
-    return (x + y) / 2
+__all__ = [
+    "CONTEXT",
+    "MPF",
+    "Density",
+    "Piece",
+    "bracketed_zero",
+    "digits",
+    "even",
+    "mixture",
+    "multi_gaussian",
+    "number",
+    "quasi_gaussian",
+]
 
 
 @dataclass
@@ -100,15 +40,18 @@ class Density:
     pieces: list[Piece]
     scale: float
     mass: Any = field(init=False)
-    _suprema: dict[Any, tuple[Any, Any]] = field(init=False, default_factory=dict, repr=False)
+    _maxima: dict[Any, list[tuple[Any, Any]]] = field(init=False, default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
         self.mass = CONTEXT.fsum(piece.mass(piece.start, piece.stop) for piece in self.pieces)
         self.edges = [piece.stop for piece in self.pieces[:-1]]
         centres = [abs(b / (2 * p.c)) for p in self.pieces if p.c for _, _, b in p.terms]
         far = [abs(e) for e in self.edges] + centres
-        self.reach = float(max(far, default=MPF(0))) + 12 * self.scale
+        last = self.pieces[-1]
+        slowest = 0.0 if last.c or not last.terms else float(1 / min(abs(b) for _, _, b in last.terms))
+        self.reach = float(max(far, default=MPF(0))) + 12 * max(self.scale, slowest)
         """Where the interesting part of the density ends."""
+        self.spacing = min(self.scale / 4, max(self.scale**2, 0.004))
 
     def piece_at(self, x: Any) -> Piece:
         return next(p for p in self.pieces if p.stop is None or x < p.stop)
@@ -118,138 +61,188 @@ class Density:
         return self._parts(number(shift), number(epsilon))[0]
 
     def slope(self, shift: Any, epsilon: Any) -> Any:
-        """dD/dφ where no jump of f is met: Σ f(b+φ) − f(a+φ) over the intervals with a positive integrand."""
-        return self._parts(number(shift), number(epsilon))[1]
+        """dD/dφ, where no edge of f(x+φ) meets one of f(x)."""
+        return self._slope(number(shift), number(epsilon))
 
     def events(self, shift: Any, epsilon: Any) -> list[tuple[Any, Any]]:
         """The intervals on which f(x+φ) > e^ε f(x)."""
-        return self._parts(number(shift), number(epsilon))[2]
+        phi, epsilon = number(shift), number(epsilon)
+        return [(a, b) for a, b, _, _ in self._positives(phi, epsilon)]
 
-    def _parts(self, phi: Any, epsilon: Any) -> tuple[Any, Any, list[tuple[Any, Any]]]:
+    def _parts(self, phi: Any, epsilon: Any) -> tuple[Any, list[tuple[Any, Any]]]:
         factor = CONTEXT.exp(epsilon)
+        total = MPF(0)
+        found = self._positives(phi, epsilon)
+        for a, b, there, here in found:
+            shifted = there.mass(None if a is None else a + phi, None if b is None else b + phi)
+            total += shifted - (factor * here.mass(a, b) if here.terms else 0)
+        return total / self.mass, [(a, b) for a, b, _, _ in found]
+
+    def _slope(self, phi: Any, epsilon: Any) -> Any:
+        """Over the ends of intervals: f(x+φ) where an end stays or is a sign change, e^ε f(x) where it moves with φ."""
+        factor, moving = CONTEXT.exp(epsilon), {edge - phi for edge in self.edges}
+        total = MPF(0)
+        for a, b, there, here in self._positives(phi, epsilon):
+            for end, sign in ((a, -1), (b, 1)):
+                if end is not None and end in moving:
+                    total += sign * factor * here.value(end) if here.terms else 0
+                elif end is not None:
+                    total += sign * there.value(end + phi)
+        return total / self.mass
+
+    def _positives(self, phi: Any, epsilon: Any) -> list[tuple[Any, Any, Piece, Piece]]:
+        """The intervals with f(x+φ) > e^ε f(x), cut at all edges, with the pieces that hold at x+φ and at x."""
         cuts = sorted({*self.edges, *(edge - phi for edge in self.edges)})
-        total, slope = MPF(0), MPF(0)
-        found: list[tuple[Any, Any]] = []
+        found = []
         for start, stop in itertools.pairwise([None, *cuts, None]):
             inside = MPF(0) if start is None and stop is None else self._between(start, stop)
             there, here = self.piece_at(inside + phi), self.piece_at(inside)
-            if not there.terms:
-                continue
-            for a, b in self._positive(there, here, phi, factor, start, stop):
-                shifted = there.mass(None if a is None else a + phi, None if b is None else b + phi)
-                total += shifted - (factor * here.mass(a, b) if here.terms else 0)
-                slope += (there.value(b + phi) if b is not None else 0) - (there.value(a + phi) if a is not None else 0)
-                found.append((a, b))
-        return total / self.mass, slope / self.mass, found
+            if there.terms:
+                pair = Pair(there, here, phi, epsilon, self.reach, self.spacing)
+                found += [(a, b, there, here) for a, b in pair.positive(start, stop)]
+        return found
 
     @staticmethod
     def _between(start: Any, stop: Any) -> Any:
         return stop - 1 if start is None else start + 1 if stop is None else (start + stop) / 2
 
-    def _positive(
-        self, there: Piece, here: Piece, phi: Any, factor: Any, start: Any, stop: Any
-    ) -> list[tuple[Any, Any]]:
-        if not here.terms:
-            return [(start, stop)]
+    def steps(self, epsilon: float) -> int:
+        """How finely shifts are to be looked at: peaks of a large ε are narrow."""
+        least = 40 if self.scale >= 1 else 1000
+        return int(min(max(least, 10 / self.scale, 3 * epsilon / self.scale**2), 3000))
 
-        def excess(x: Any) -> Any:
-            p, n = there.value(x + phi), factor * here.value(x)
-            return CONTEXT.log(p / n) if abs(p - n) > NOISE * (p + n) else -NOISE
-
-        # Beyond all centres the log-ratio of Gaussian tails has slope 2cφ; it may take that long to make up for ε.
-        reach = self.reach + (abs(CONTEXT.log(factor)) / (2 * there.c * phi) if there.c and phi else 0)
-        low = -MPF(reach) - 1 if start is None else start
-        high = MPF(reach) if stop is None else stop
-        low, high = (min(low, high - 1) if start is None else low), (max(high, low + 1) if stop is None else high)
-        count = min(max(16, int((high - low) / min(self.scale / 4, 1 / 24))), 4000)
-        points = [low + (high - low) * i / count for i in range(count + 1)]
-        if start is not None:
-            points[0] += (high - low) * MPF(10) ** -40
-        if stop is not None:
-            points[-1] -= (high - low) * MPF(10) ** -40
-        points = self._with_extrema(points, there, here, phi, float(CONTEXT.log(factor)))
-        rough, certain = self._float_ratio(points, there, here, phi, float(CONTEXT.log(factor)))
-        values = [rough[i] if certain[i] else excess(x) for i, x in enumerate(points)]
-        roots = [
-            bracketed_zero(excess, x, y, excess(x), excess(y), ROOT_WIDTH * max(1, abs(x)))
-            for (x, fx), (y, fy) in itertools.pairwise(zip(points, values, strict=True))
-            if (fx > 0) != (fy > 0)
-        ]
-        ends = [start, *roots, stop]
-        positive = values[0] > 0
-        return [pair for i, pair in enumerate(itertools.pairwise(ends)) if (i % 2 == 0) == positive]
-
-    @staticmethod
-    def _float_ratio(
-        points: Sequence[Any], there: Piece, here: Piece, phi: Any, epsilon: float
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """log of f(x+φ)/(e^ε f(x)) in float64, and where its sign is beyond doubt."""
-        grid = np.array([float(x) for x in points])
-        log_there, error_there = there.floats(grid + float(phi))
-        log_here, error_here = here.floats(grid)
-        ratio = log_there - log_here - epsilon
-        return ratio, np.abs(ratio) > 1e-12 * (error_there + error_here)
-
-    def _with_extrema(self, points: list[Any], there: Piece, here: Piece, phi: Any, epsilon: float) -> list[Any]:
-        """The points, with those added where the log-ratio comes near 0 between two of them and turns back."""
-        for _ in range(3):
-            ratio, _ = self._float_ratio(points, there, here, phi, epsilon)
-            size = np.abs(ratio)
-            turns = np.minimum(size[:-2], size[2:]) - size[1:-1] > 1e-11 * (1 + size[1:-1])
-            same = (ratio[1:-1] > 0) == (ratio[:-2] > 0)
-            same &= (ratio[1:-1] > 0) == (ratio[2:] > 0)
-            added = []
-            for i in (np.flatnonzero(turns & same) + 1).tolist():
-                a, b = points[i - 1], points[i + 1]
-                added += [a + (b - a) * k / 16 for k in range(1, 16)]
-            points = sorted({*points, *added})
-        return points
-
-    def scan(self, epsilon: float, steps: int = 2000) -> np.ndarray:
-        """D at φ = 0, 1/steps, …, 1 as Riemann sums: good to a few digits, to see where the peaks are."""
-        steps *= max(1, int(np.ceil(0.02 / self.scale)))
-        half = int((self.reach + 2) * steps)
-        x = (np.arange(-half, half + steps + 1) + 0.5) / steps
-        density = np.zeros(len(x))
+    def _logs(self, x: np.ndarray) -> np.ndarray:
+        """log of the density in float64, before it is normalised."""
+        found = np.full(len(x), -np.inf)
         for piece in self.pieces:
-            inside = (x >= float(piece.start if piece.start is not None else -np.inf)) & (
-                x < float(piece.stop if piece.stop is not None else np.inf)
+            inside = (x >= (-np.inf if piece.start is None else float(piece.start))) & (
+                x < (np.inf if piece.stop is None else float(piece.stop))
             )
-            for w, a, b in piece.terms:
-                exponent = float(a) + float(b) * x[inside] - float(piece.c) * x[inside] ** 2
-                density[inside] += float(w) * np.exp(np.maximum(exponent, -745.0))
-        base = np.exp(epsilon) * density[: 2 * half]
-        sums = [np.maximum(density[j : j + 2 * half] - base, 0).sum() for j in range(steps + 1)]
-        return np.array(sums) / steps / float(self.mass)
+            found[inside] = piece.floats(x[inside])[0]
+        return found
+
+    def scan(self, epsilon: float, steps: int, chosen: Sequence[int]) -> np.ndarray:
+        """log D at φ = j/steps for the chosen j, as Riemann sums: good to a percent, to see where the peaks are."""
+        c = min((piece.c for piece in self.pieces if piece.stop is None or piece.start is None), default=MPF(0))
+        far = self.reach + 2 + (2 * epsilon / float(c) if c else epsilon * self.scale)
+        width = min(self.scale / 160, self.scale**2 / 24) if self.scale < 1 and c else self.scale / 40
+        if self.scale >= 1:
+            x = np.arange(-far, far, width)
+            base = epsilon + self._logs(x)
+            there = (self._logs(x + j / steps) for j in chosen)
+        else:  # x and φ on one lattice
+            fine = int(np.ceil(1 / width / steps))  # points for each step of φ
+            size = steps * fine
+            stride, half = max(1, int(width * size)), int(far * size)
+            logs = self._logs((np.arange(-half, half + size + 1) + 0.5) / size)
+            width = stride / size
+            base = epsilon + logs[: 2 * half : stride]
+            there = (logs[j * fine : j * fine + 2 * half : stride] for j in chosen)
+        return np.array([_log_sum(shifted, base, width) for shifted in there]) - float(CONTEXT.log(self.mass))
 
     def supremum(self, epsilon: Any) -> tuple[Any, Any]:
-        """(φ, D(φ)) with the largest D over [0, 1] that was found; the shifts where edges meet are looked at too."""
-        if epsilon not in self._suprema:
-            self._suprema[epsilon] = self._supremum(epsilon)
-        return self._suprema[epsilon]
+        """(φ, D(φ)) with the largest D over [0, 1] that was found."""
+        return max(self.maxima(epsilon), key=lambda pair: pair[1])
 
-    def _supremum(self, epsilon: Any, peaks: int = 2) -> tuple[Any, Any]:
-        rough = self.scan(float(Fraction(epsilon)))
-        last = len(rough) - 1
-        high = 0.2 * rough.max()
-        tops = [j for j in range(1, last) if rough[j] >= max(rough[j - 1], rough[j + 1]) and rough[j] > high]
-        tops.sort(key=lambda j: -rough[j])
-        shifts = [MPF(1), *(self._climb(MPF(j) / last, MPF(1) / last, number(epsilon)) for j in tops[:peaks])]
-        shifts += [a - b for a in self.edges for b in self.edges if 0 < a - b < 1]
-        pairs = [(shift, self._parts(shift, number(epsilon))[0]) for shift in shifts]
-        return max(pairs, key=lambda pair: pair[1])
+    def maxima(self, epsilon: Any) -> list[tuple[Any, Any]]:
+        """(φ, D(φ)) at φ = 1, at every local maximum within a tenth of the largest D, and where edges meet near it."""
+        exact = Fraction(epsilon)
+        if exact not in self._maxima:
+            shifts = [MPF(1), *self._candidates(exact)]
+            self._maxima[exact] = [(shift, self._parts(shift, number(exact))[0]) for shift in shifts]
+        return self._maxima[exact]
 
-    def _climb(self, shift: Any, width: Any, epsilon: Any) -> Any:
-        """A zero of dD/dφ near a grid point, to 18 digits: D there is right to twice as many."""
+    def _candidates(self, epsilon: Fraction) -> list[Any]:
+        level, steps = float(epsilon), self.steps(float(epsilon))
+        coarse = sorted({*range(0, steps, max(1, steps // 1000)), steps})
+        rough = dict(zip(coarse, self.scan(level, steps, coarse), strict=True))
+        top = max(rough.values())
+        if top == -np.inf:
+            return []
+        near = {k for i, j in enumerate(coarse) if rough[j] > top - 8 and self._is_top(rough, coarse, i)
+                for k in range(coarse[max(i - 1, 0)], coarse[min(i + 1, len(coarse) - 1)] + 1)}  # fmt: skip
+        more = sorted(near - set(coarse))
+        rough.update(zip(more, self.scan(level, steps, more), strict=True))
+        order, top = sorted(rough), max(rough.values())
+        high = [
+            j for i, j in enumerate(order) if 0 < j < steps and rough[j] > top - 0.1 and self._is_top(rough, order, i)
+        ]
+        found: list[Any] = []
+        for j in sorted(high, key=lambda j: -rough[j]):
+            if not any(x <= MPF(j) / steps <= y for _, x, y in found) and len(found) < 6:
+                found.append(self.climb(MPF(j) / steps, MPF(1) / steps, number(epsilon)))
+        if rough[steps] > top - 0.1:
+            found += self._near_the_end(number(epsilon))
+        for shift in self._slivers(level, top):
+            if not any(x <= shift <= y for _, x, y in found):
+                found.append(self.climb(MPF(shift), MPF(10) ** -5, number(epsilon)))
+        meetings = {a - b for a in self.edges for b in self.edges if 0 < a - b < 1}
+        return [shift for shift, _, _ in found] + [
+            m for m in meetings if rough[min(order, key=lambda j: abs(j / steps - float(m)))] > top - 0.3
+        ]
+
+    def _slivers(self, epsilon: float, log_top: float) -> list[float]:
+        """Shifts where what exceeds may be too narrow for a Riemann sum, at most three: where a summit is just above ε,
+        f(x+φ) exceeds e^ε f(x) for a small range of x and of φ."""
+        heights: dict[float, float] = {}
+        for shift, ratio, high in self.summits():
+            if 0 < ratio - epsilon < 0.05:
+                part = high + 1.5 * float(np.log(ratio - epsilon))
+                heights[round(shift, 6)] = max(part, heights.get(round(shift, 6), -np.inf))
+        return sorted((shift for shift in heights if heights[shift] > log_top - 3), key=lambda t: -heights[t])[:3]
+
+    def summits(self) -> list[tuple[float, float, float]]:
+        """(φ, log-ratio, log f(x+φ)) at the local maxima of log f(x+φ) − log f(x) over x and φ, 0 < φ < 1, in float64:
+        x+φ is a peak of f and x a trough."""
+        x = np.arange(-self.reach, self.reach, min(self.scale / 40, self.scale**2 / 6))
+        logs = self._logs(x)
+        found: dict[int, list[tuple[float, float]]] = {1: [], -1: []}
+        for sign, places in found.items():
+            with np.errstate(invalid="ignore"):
+                turns = (sign * (logs[1:-1] - logs[:-2]) > 0) & (sign * (logs[1:-1] - logs[2:]) >= 0)
+            for i in (np.flatnonzero(turns & np.isfinite(logs[1:-1])) + 1).tolist():
+                near = x[i - 1 : i + 2]
+                for _ in range(4):
+                    near = np.linspace(near[0], near[-1], 17)
+                    best = min(max(int(np.argmax(sign * self._logs(near))), 1), 15)
+                    near = near[best - 1 : best + 2]
+                places.append((float(near[1]), float(self._logs(near[1:2])[0])))
+        mass = float(CONTEXT.log(self.mass))
+        pairs = [(p - q, high - low, high - mass) for p, high in found[1] for q, low in found[-1]]
+        return [pair for pair in pairs if 0 < pair[0] < 1]
+
+    @staticmethod
+    def _is_top(rough: dict[int, float], order: Sequence[int], i: int) -> bool:
+        around = [rough[order[k]] for k in (i - 1, i + 1) if 0 <= k < len(order)]
+        return rough[order[i]] >= max(around)
+
+    def _near_the_end(self, epsilon: Any) -> list[tuple[Any, Any, Any]]:
+        """Local maxima between 1 − 2⁻⁵ and 1, in which D may change faster and faster, as from climb."""
+        ends = [1 - MPF(2) ** -k for k in range(5, 18)]
+        slopes = [self._slope(end, epsilon) for end in ends]
+        turns = [i for i in range(len(ends) - 1) if slopes[i] > 0 > slopes[i + 1]]
+        return [
+            (self._zero(ends[i], ends[i + 1], slopes[i], slopes[i + 1], epsilon), ends[i], ends[i + 1]) for i in turns
+        ]
+
+    def _zero(self, x: Any, y: Any, fx: Any, fy: Any, epsilon: Any) -> Any:
+        """Where dD/dφ changes its sign, to 22 digits."""
+        return bracketed_zero(lambda t: self._slope(t, epsilon), x, y, fx, fy, MPF(10) ** -22)
+
+    def climb(self, shift: Any, width: Any, epsilon: Any) -> tuple[Any, Any, Any]:
+        """A zero of dD/dφ near a grid point, to 22 digits: D there is right to twice as many; and a range round both,
+        in which no other maximum is sought."""
         last = MPF(1) - MPF(10) ** -12
-        if epsilon > 50 * self.scale**2:  # peaks may be narrower than the scan's step
-            near = [min(shift + width * i / 16, last) for i in range(-16, 17)]
-            shift, width = max(near, key=lambda t: self._parts(t, epsilon)[0]), width / 16
-        x, y = shift - width, min(shift + width, last)
-        fx, fy = (self._parts(t, epsilon)[1] for t in (x, y))
-        if not fx > 0 > fy:
-            return shift
-        return bracketed_zero(lambda t: self._parts(t, epsilon)[1], x, y, fx, fy, MPF(10) ** -17)
+        start = min(shift, last)
+        slope = self._slope(start, epsilon)
+        near, before, step = start, slope, width if slope > 0 else -width
+        while (far := min(max(near + step, MPF(0)), last)) != near:
+            after = self._slope(far, epsilon)
+            if (after > 0) != (slope > 0):
+                x, y, fx, fy = (near, far, before, after) if step > 0 else (far, near, after, before)
+                return self._zero(x, y, fx, fy, epsilon), min(shift, x) - width, max(shift, y) + width
+            near, before, step = far, after, 2 * step
+        return near, min(shift, near) - width, max(shift, near) + width
 
     def probability(self, a: Any, b: Any) -> Any:
         """P(a < X < b), None for infinite ends."""
@@ -260,6 +253,16 @@ class Density:
             if piece.terms and (low is None or high is None or low < high):
                 total += piece.mass(low, high)
         return total / self.mass
+
+
+def _log_sum(there: np.ndarray, base: np.ndarray, width: float) -> float:
+    """log ∫ max(e^there − e^base, 0), as a Riemann sum of values that far apart."""
+    positive = there > base
+    if not positive.any():
+        return -np.inf
+    high, low = there[positive], base[positive]
+    top = high.max()
+    return float(top + np.log((np.exp(high - top) * -np.expm1(low - high)).sum() * width))
 
 
 def mixture(sigma: Any, components: Sequence[tuple[Any, Any]], log_weights: Sequence[Any] | None = None) -> Density:

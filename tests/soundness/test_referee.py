@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import random
 from fractions import Fraction
 
 import pytest
 
-from tests.soundness import referee
-from tests.soundness.referee import CONTEXT, MPF, number
+from tests.soundness import hard, referee, referee_steps, referee_theorems
+from tests.soundness.referee import CONTEXT, MPF, bracketed_zero, digits, number
+from tests.soundness.referee_steps import StepDensity
 
 TINY = MPF(10) ** -45
 
@@ -74,3 +76,132 @@ def test_the_supremum_is_a_maximum() -> None:
     for step in ("1e-3", "-1e-3", "1e-6", "-1e-6", "0.1", "-0.2"):
         assert density.divergence(Fraction(str(shift)) + Fraction(step), "1") < top
     assert abs(density.slope(Fraction(str(shift)), "1")) < MPF(10) ** -14
+
+
+@pytest.mark.parametrize("epsilon", ["3", "8"])
+def test_tiny_values_of_the_gaussian(epsilon: str) -> None:
+    """D(1) near 10⁻¹⁰⁰ and 10⁻³⁰⁰, to 45 digits of its own."""
+    s, e = number("7"), number(epsilon)
+    true = cdf(1 / (2 * s) - e * s) - CONTEXT.exp(e) * cdf(-1 / (2 * s) - e * s)
+    shift, found = referee.mixture("7", [(1, 0)]).supremum(epsilon)
+    assert shift == 1 and abs(found / true - 1) < MPF(10) ** -45
+    assert CONTEXT.log10(true) < -90
+
+
+def test_more_digits_where_nearly_everything_cancels() -> None:
+    """K = 20 at ε = 5: D(Δ) is of the size of w_K = e^(−100), and the two densities are equal to 40 digits near 0."""
+    with digits(140):
+        density = referee.multi_gaussian("1/2", 20, "5")
+        value = density.divergence(1, "5")
+        weight = CONTEXT.exp(-100) / (1 + 2 * sum(CONTEXT.exp(-5 * k) for k in range(1, 21)))
+        tail = cdf(number("11.5") * 2) - CONTEXT.exp(5) * 0
+        assert abs(value / (weight * tail) - 1) < MPF("0.1")
+    assert CONTEXT.dps == 60
+
+
+def test_a_peak_that_riemann_sums_do_not_see() -> None:
+    """f(x+φ) exceeds e^ε f(x) by a part in a million, for x between two components, at φ round 0.9547: there D is 300
+    times as large as at the maximum that meets the eye."""
+    density = referee.multi_gaussian("0.1487572221", 8, "17.5")
+    shift, top = density.supremum("17.5")
+    assert abs(shift - MPF("0.95470672")) < MPF("1e-7") and top > 300 * density.divergence("0.9688299", "17.5")
+
+
+def test_a_sign_change_far_out_in_the_tail() -> None:
+    """Two exponentials: the slower one takes over 3.6 sensitivities out, or 40."""
+    for lines, last in (([("0.5273", "-1.6223"), ("-1.2504", "-0.5353")], -3.5647848), ([(0, -1), (-30, "-0.4")], -50)):
+        density = referee.even([(0, None, 0, lines)], 0.2)
+        first, *_ = density.events(1, "0.73")
+        assert first[0] is not None and abs(float(first[0]) - last) < (1e-6 if last > -4 else 10)
+
+
+def test_an_interval_that_a_grid_steps_over() -> None:
+    """10⁻⁴ wide, and all that counts: the log-ratio comes up to ε by a part in 10⁷ between two points of the grid."""
+    density, shift = referee.multi_gaussian("0.1311899855", 9, "23.7"), "0.9649353027343774"
+    assert any(a is not None and -0.96500 < a < b < -0.96489 for a, b in density.events(shift, "23.7"))
+    assert abs(density.divergence(shift, "23.7") / MPF("2.12526812978e-11") - 1) < MPF("1e-10")
+
+
+@pytest.mark.parametrize("make", [hard.pieces, hard.multi_gaussian, hard.spliced])
+def test_the_slope_is_that_of_the_divergence(make: object) -> None:
+    """Also where jumps move over one another."""
+    for seed in range(3):
+        case = make(random.Random(seed))  # type: ignore[operator]
+        step = Fraction(1, 10**9)
+        low, high = (case.density.divergence(Fraction("0.4371") + k * step, case.epsilon) for k in (-1, 1))
+        slope = case.density.slope("0.4371", case.epsilon)
+        assert abs(slope - (high - low) / (2 * number(step))) < MPF(10) ** -14 * (1 + abs(slope)) + MPF(10) ** -12
+
+
+def test_steps_by_two_routes() -> None:
+    rows = [("0.3", "0"), ("1.3", "-1"), ("2.4", "-2")]
+    steps = StepDensity(rows)
+    ends = ["0", *(edge for edge, _ in rows)]
+    density = referee.even([(a, b, 0, [(h, 0)]) for a, (b, h) in zip(ends, rows, strict=False)], 1)
+    for shift in ("0.37", "0.9", "1"):
+        assert abs(steps.divergence(shift, "0.7") - density.divergence(shift, "0.7")) < TINY
+    assert abs(steps.supremum("0.7")[1] - density.supremum("0.7")[1]) < TINY
+    assert abs(steps.probability("-0.5", "2.1") - density.probability("-0.5", "2.1")) < TINY
+    assert abs(steps.probability(None, None) - 1) < TINY
+
+
+@pytest.mark.parametrize(("gamma", "own", "epsilon"), [("0.3", "1", "0.5"), ("0.8", "0.4", "0.1"), ("1", "3", "3")])
+def test_the_staircase(gamma: str, own: str, epsilon: str) -> None:
+    """D(Δ) with the tail summed as a geometric series."""
+    g, q = number(gamma), CONTEXT.exp(-number(own))
+    gain = max(MPF(0), 1 - CONTEXT.exp(number(epsilon)) * q) if own != epsilon else MPF(0)
+    true = gain * (min(1, 2 * g) * (1 - q) + q) / (2 * (g * (1 - q) + q))
+    shift, found = referee_steps.staircase(gamma, own).supremum(epsilon)
+    assert abs(found - true) < TINY and (shift == 1 or not true)
+
+
+@pytest.mark.parametrize("order", ["1.5", "2", "30", "1e6", "1e18"])
+def test_the_renyi_divergence_of_the_gaussian(order: str) -> None:
+    """α Δ²/(2σ²)."""
+    true = number(order) / (2 * number("0.7") ** 2)
+    assert abs(referee_theorems.renyi_divergence([(1, 0)], "0.7", order) / true - 1) < MPF(10) ** -42
+
+
+def test_the_renyi_divergence_by_quadrature() -> None:
+    parts = [(Fraction(1), Fraction(0)), (Fraction("0.2"), Fraction(1)), (Fraction("0.2"), Fraction(-1))]
+    density = referee.mixture("0.7", parts)
+    f = density.pieces[0].value
+    integral = CONTEXT.quad(lambda x: f(x - 1) ** 3 / f(x) ** 2, CONTEXT.linspace(-9, 13, 23)) / density.mass
+    assert abs(referee_theorems.renyi_divergence(parts, "0.7", 3) - CONTEXT.log(integral) / 2) < MPF(10) ** -25
+
+
+def test_the_conditions_of_theorem_4_2() -> None:
+    """δ of (4a) is D(Δ); (5a) on a grid."""
+    found = referee.quasi_gaussian("0.3", "5").divergence(1, "5")
+    assert abs(referee_theorems.least_delta_4a("0.3", "5") - found) < TINY
+    for sigma, epsilon in (("1", "2"), ("0.3", "5"), ("0.2", "0.5")):
+        f = referee.quasi_gaussian(sigma, epsilon).pieces[-1].value
+        values = [f(MPF(i) / 400) for i in range(401)]
+        seen = CONTEXT.log(max(values) / min(values))
+        assert 0 <= referee_theorems.log_ratio_5a(sigma, epsilon) - seen < MPF(10) ** -4
+
+
+@pytest.mark.parametrize("size", [7, 100, 9000])
+def test_the_largest_value_on_a_grid(size: int) -> None:
+    density = referee.multi_gaussian("0.33", 4, "1")
+    shift, top = referee_theorems.grid_maximum(density, "1", size)
+    assert (shift * size).denominator == 1 and top == density.divergence(shift, "1")
+    best = Fraction(round(float(density.supremum("1")[0]) * size), size)
+    others = [Fraction(i, size) for i in range(1, size + 1, max(1, size // 25))] + [best]
+    assert top >= max(density.divergence(other, "1") for other in others)
+
+
+def test_the_size_of_a_grid() -> None:
+    assert referee_theorems.grid_size(1, "0.7", "0.1") == 6  # 1/(√(2π) · 0.07) = 5.7
+    size = referee_theorems.grid_size(1, "0.5", "1e-130")  # of more than 60 digits
+    with digits(300):
+        assert 0 <= size - 2 * MPF(10) ** 130 / CONTEXT.sqrt(2 * CONTEXT.pi) < 1
+
+
+def test_a_sign_change_of_steps() -> None:
+    """Where false position alone would creep."""
+    calls = []
+    found = bracketed_zero(
+        lambda x: calls.append(x) or (1 if x < MPF(2) / 3 else -1e-9), MPF(0), MPF(1), 1, -1e-9, TINY
+    )
+    assert abs(found - MPF(2) / 3) < TINY and len(calls) < 500
