@@ -21,6 +21,7 @@ from certificates.commands.keys import keygen, trust
 from certificates.commands.options import (
     EXIT_CODES,
     PRECEDENCE,
+    STRANGER_SECONDS,
     Clock,
     Goal,
     option,
@@ -29,6 +30,7 @@ from certificates.commands.options import (
     with_limits,
 )
 from certificates.commands.pictures import plot, report
+from certificates.commands.release import release
 from certificates.commands.tables import compare, grid, published
 from certificates.console import UNUSABLE, Console, Program, show_version
 from mechanisms.numbers import InputError, read_count, read_positive
@@ -222,39 +224,57 @@ def certify(console: Console, limits: Clock, destination: Goal, spec: str) -> in
 
 @main.command()
 @click.argument("paths", nargs=-1, required=True, metavar="PATH...")
+@click.option("--second-opinion", "second", is_flag=True, help="Ask a checker that shares no code with the search too.")
 @with_limits
 @with_console
-def verify(console: Console, limits: Clock, paths: tuple[str, ...]) -> int:
+def verify(console: Console, limits: Clock, second: bool, paths: tuple[str, ...]) -> int:
     """Prove certificates again and check their signatures, before a release.
 
     PATH is a certificate, or a directory of them (its *.json files). Nothing in a certificate is believed but what it
-    claims; a signature counts where `audit trust list` names its key.
+    claims; a signature counts where `audit trust list` names its key. A certificate that no trusted key has signed
+    cannot pass, and gets at most three seconds. With --second-opinion, D is enclosed by another route at shifts of its
+    own choice, some of them random; it can only take a pass away.
 
     \b
     Example:
       audit verify cert.json certificates/
     """
+    from datetime import UTC, datetime
+
     from certificates import present
     from certificates.files import read_bounded
     from certificates.inputs import certificate_paths
     from certificates.trust import TrustStore
     from certificates.verify import Outcome, verify_certificate
 
+    if second:
+        from certificates.second import ask, combined, opinion_document, opinion_line
+
     trusted = TrustStore()
-    outcomes = []
+    outcomes, documents = [], []
     for path, problem in certificate_paths(paths):
+        opinion = None
         try:
             if problem is not None:
                 raise problem
             with console.progress(path) as progress:
-                outcome = verify_certificate(read_bounded(path), trusted, limits(), progress)
+                data = read_bounded(path)
+                strangers, now = limits(STRANGER_SECONDS), datetime.now(UTC)
+                outcome = verify_certificate(data, trusted, limits(), progress, strangers=strangers, now=now)
+            if second:
+                opinion = ask(data, outcome, limits() if outcome.signature == "trusted" else limits(STRANGER_SECONDS))
+                outcome = combined(outcome, opinion)
         except InputError as error:
             outcome = Outcome(None, None, UNUSABLE, str(error).removeprefix(f"{path}: "), None)
-        outcomes.append((path, outcome))
+        outcomes.append(outcome)
         console.say(present.outcome_line(path, outcome))
-    code = min((outcome.exit_code for _, outcome in outcomes), key=PRECEDENCE.index)
-    documents = [present.outcome_document(path, outcome) for path, outcome in outcomes]
-    summary = present.outcomes_summary([outcome for _, outcome in outcomes])
+        console.warn(path, outcome.warning)
+        documents.append(present.outcome_document(path, outcome))
+        if second:
+            console.say(opinion_line(opinion))
+            documents[-1] |= {"second_opinion": opinion_document(opinion)}
+    code = min((outcome.exit_code for outcome in outcomes), key=PRECEDENCE.index)
+    summary = present.outcomes_summary(outcomes)
     console.result({"certificates": documents, "exit_code": code}, summary)
     return code
 
@@ -278,7 +298,7 @@ def show(console: Console, path: str) -> int:
     return 0
 
 
-for command in (compare, grid, published, plot, report, compose, keygen, trust):
+for command in (compare, grid, published, plot, report, release, compose, keygen, trust):
     main.add_command(command)
 
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from fractions import Fraction
 
 import flint
+import numpy as np
 from flint import arb, fmpq
 
 from audit.density import Density
@@ -42,6 +43,7 @@ def decide(
     return decide_from(statement, limits or Limits(), progress=progress)
 
 
+@np.errstate(all="ignore")  # Where floats overflow, an infinity or a NaN proposes badly or proves nothing: no news.
 def decide_from(
     statement: Statement,
     limits: Limits,

@@ -85,7 +85,8 @@ class Masses:
         wanted: Sequence[int] = range(len(self._bells))
         if self._may_estimate and floor > -LARGEST_LOG:
             # Distance of each centre from the interval, in units where the line falls like e^(−z²).
-            with np.errstate(invalid="ignore"):  # an infinite end times a distance of 0
+            # An infinite end times a distance of 0; or a distance beyond floats, which is not below LARGEST_Z.
+            with np.errstate(invalid="ignore", over="ignore"):
                 z = self._float_root * np.maximum(np.maximum(left - self._centres, self._centres - right), 0.0)
                 nearest = min(abs(left), abs(right))
                 error = 2.0**-48 * z * self._float_root * (nearest + np.abs(self._centres) + z)

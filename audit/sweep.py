@@ -89,12 +89,12 @@ class Sweep:
                 lifted, kappa = Alpha.of(self._epsilon - lift), float_upper(upper(ball(lift).exp())) * (1 + 2.0**-50)
                 unit = self._table.steps >> level
                 ends = {end for i, _ in self.waiting for end in (i, i + 1)}
-                bounds = {end: self._table.upper_divergence(end * unit, lifted) * kappa for end in ends}
+                bounds = {end: self._upper(end * unit, lifted) * kappa for end in ends}
                 self._seen |= {Fraction(end, 1 << level): bound for end, bound in bounds.items()}
                 self._settle([i for i, _ in self.waiting if bounds[i] <= most and bounds[i + 1] <= most])
                 if done is None and self.waiting:
                     worst = max((end for i, _ in self.waiting for end in (i, i + 1)), key=bounds.__getitem__)
-                    value = self._table.estimate(worst * unit, alpha)
+                    value = self._estimate(worst * unit, alpha)
                     if value >= most:
                         return math.inf
                     excess = (bounds[worst] - value) / (most - value)
@@ -103,6 +103,16 @@ class Sweep:
                 return excess
             self.waiting = [(half, level + 1) for i, _ in self.waiting for half in (2 * i, 2 * i + 1)]
         return 0.0
+
+    def _upper(self, at: int, alpha: Alpha) -> float:
+        """As the table's, which takes a while where it is long."""
+        self._limits.check()
+        return self._table.upper_divergence(at, alpha)
+
+    def _estimate(self, at: int, alpha: Alpha) -> float:
+        """As the table's, which takes a while where it is long."""
+        self._limits.check()
+        return self._table.estimate(at, alpha)
 
     def _settle(self, boxes: Sequence[int]) -> None:
         level, settled = self.waiting[0][1], set(boxes)
@@ -114,7 +124,7 @@ class Sweep:
         table, alpha = self._table, Alpha.of(self._epsilon)
         top = sorted(self._seen, key=self._seen.__getitem__)[-CANDIDATES:]
         seen = {int(shift * table.steps): 0.0 for shift in [*top, Fraction(1)]}
-        seen = {at: table.estimate(at, alpha) for at in sorted(seen)}
+        seen = {at: self._estimate(at, alpha) for at in sorted(seen)}
         places = list(seen)
         high = NEARLY * max(seen.values())
         found = {}
@@ -125,16 +135,16 @@ class Sweep:
                 found[climbed] = value
         order = sorted(found, key=found.__getitem__)[-4:]
         if polish:
-            curve = Curve(self._form, self._epsilon)
+            curve = Curve(self._form, self._epsilon, check=self._limits.check)
             return [self._polished(curve, at) for at in order]
         return [Fraction(at, table.steps) for at in order]
 
     def _climb(self, at: int, step: int, alpha: Alpha) -> tuple[int, float]:
         """A local maximum on the lattice, and D there."""
-        table, value = self._table, self._table.estimate(at, alpha)
+        steps, value = self._table.steps, self._estimate(at, alpha)
         while step > 0:
             for trial in (at - step, at + step):
-                if 0 <= trial <= table.steps and (there := table.estimate(trial, alpha)) > value:
+                if 0 <= trial <= steps and (there := self._estimate(trial, alpha)) > value:
                     at, value = trial, there
                     break
             else:

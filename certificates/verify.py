@@ -32,6 +32,8 @@ from datetime import UTC, datetime
 from fractions import Fraction
 from typing import Any, Final, Literal
 
+import numpy as np
+
 from audit.decide import decide
 from audit.losses import Losses, enclose_losses
 from audit.verdict import Decision, Limits, Verdict
@@ -163,6 +165,7 @@ def _result(
     return Outcome(verdict, signature, code, _line(findings) if findings else proved, statement, warning)
 
 
+@np.errstate(all="ignore")  # as in audit.decide
 def _reprove(
     statement: Statement, recorded: Recorded, limits: Limits, progress: Progress | None
 ) -> tuple[str | None, list[Finding], str]:

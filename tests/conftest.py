@@ -5,6 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from hypothesis import Phase, settings
+
+# Mutants are many: the same examples for each of them, and the first that fails is enough.
+settings.register_profile(
+    "mutation", derandomize=True, database=None, deadline=None, phases=[Phase.explicit, Phase.generate]
+)
 
 
 @pytest.fixture(autouse=True)

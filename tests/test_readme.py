@@ -48,6 +48,7 @@ def test_the_python(capsys: pytest.CaptureFixture[str]) -> None:
     exec(compile(code, "README.md", "exec"), names)
     assert names["sigma"] == float.fromhex("0x1.567428b65f04ep-2")
     assert names["decision"].verdict is Verdict.VERIFIED  # type: ignore[attr-defined]
+    assert len(names["ahead"]) == len(names["floats"]) == 10_000  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("number", range(len(_blocks("toml"))))

@@ -11,7 +11,7 @@ from audit.anchor import REACH
 from audit.density import Density
 from audit.exact import lower, upper
 from tests.audit.support import ZOO, bits, multi_gaussian, point
-from tests.soundness.referee import CONTEXT, number
+from tests.soundness.referee import CONTEXT, MPF, number
 
 CASES = {
     "own epsilon": (multi_gaussian("0.35", 3, "1"), Fraction(1)),
@@ -46,6 +46,30 @@ def test_anchored_bounds_contain_the_ratio(name: str, distance: str) -> None:
                 assert below is None or number(lower(below)) <= ratio
             told += bool(above <= 0) or (below is not None and bool(below >= 0))
     assert told or distance == "1/4" or name != "own epsilon"
+
+
+@pytest.mark.parametrize("first", ["9/10", "1", "11/10"])
+def test_anchored_bounds_at_another_epsilon_than_the_first_hold_and_are_tight(first: str) -> None:
+    """The exact difference at Δ is made once, for the first ε asked for; lines cancel well at ε = 1."""
+    (mechanism, density), epsilon = CASES["own epsilon"]
+    shift = 1 - Fraction(1, 1000)
+    with bits(128):
+        ours = Density(mechanism.unit_form)
+        assert ours.anchor(shift, Fraction(first)) is not None
+        anchor = ours.anchor(shift, epsilon)
+        assert anchor is not None
+        (balls,) = ours.stretches(shift, epsilon)
+        for a in range(-5, 6):
+            left, right = balls.at(point(Fraction(a))), balls.at(point(a + Fraction(1, 2**20)))
+            above, below = anchor.upper_ratio(left, right), anchor.lower_ratio(left, right)
+            assert below is not None
+            ratio = CONTEXT.log(density.pieces[0].value(a + number(shift)) / density.pieces[0].value(MPF(a)))
+            ratio -= number(epsilon)
+            assert number(lower(below)) <= ratio <= number(upper(above))
+            if a <= -5 or (a <= -3 and first != "11/10") or (a == -2 and first == "1"):
+                assert number(upper(above)) < ratio + 2e-5
+            if a > 0 or (a >= -2 and first != "9/10"):
+                assert number(lower(below)) > ratio - 2e-5
 
 
 def test_there_is_no_anchor_where_it_does_not_apply() -> None:

@@ -5,22 +5,25 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Any
 
+import flint
 import mpmath
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import audit.composition
 from audit.composition import (
     Composition,
     Part,
     compose,
     enclose_corollary,
     enclose_epsilon,
+    log_inverse,
     part_of,
     propose_order,
     total_rho,
 )
-from audit.exact import decimal_upper
+from audit.exact import decimal_upper, lower, upper
 from audit.verdict import Limits, Verdict
 from mechanisms.claims import Direct, Theorem42, ZeroConcentrated
 from mechanisms.families import Declared, Gaussian, MultiGaussian, QuasiGaussian
@@ -128,6 +131,78 @@ def test_count_is_so_many_of_the_same() -> None:
     assert once.epsilon == many.epsilon == mixed.epsilon
 
 
+@pytest.mark.parametrize(("rho_text", "delta_text"), GRID[::4])
+def test_enclosures_of_epsilon_are_tight_and_on_both_sides(rho_text: str, delta_text: str) -> None:
+    rho, delta = read_real(rho_text, "rho"), read_real(delta_text, "delta")
+    for order in (propose_order(rho, delta), Fraction(1), Fraction(1, 10**9)):
+        found, corollary = enclose_epsilon(rho, delta, order, Limits()), enclose_corollary(rho, delta, Limits())
+        with mpmath.workdps(DIGITS + 300):
+            r, d, t = (mpmath.mpf(value.numerator) / value.denominator for value in (rho, delta, order))
+            level = -mpmath.log(d)
+            exact = max(mpmath.mpf(0), (1 + t) * r - mpmath.log1p(1 / t) + (level - mpmath.log1p(t)) / t)
+            for ends, true in ((found, exact), (corollary, r + 2 * mpmath.sqrt(r * level))):
+                assert ends is not None
+                lower, upper = (mpmath.mpf(end.numerator) / end.denominator for end in (ends.lower, ends.upper))
+                assert lower <= true * (1 + mpmath.mpf(10) ** -280) and true * (1 - mpmath.mpf(10) ** -280) <= upper
+                assert upper - lower <= upper / 2**60
+
+
+def test_128_bits_are_always_taken() -> None:
+    rho, delta, order = Fraction(1, 10), Fraction(1, 10**5), Fraction(1, 3)
+    found = enclose_epsilon(rho, delta, order, Limits(bits=64))
+    assert found is not None and found == enclose_epsilon(rho, delta, order, Limits(bits=128))
+
+
+@pytest.mark.parametrize("delta", ["0.3", "0.5", "0.6", "1e-300", "0.999999999999999999999999999999"])
+def test_the_logarithm_of_delta(delta: str) -> None:
+    value = read_real(delta, "delta")
+    with flint.ctx.workprec(128), mpmath.workdps(DIGITS + 60):
+        found = log_inverse(value)
+        true = -mpmath.log(mpmath.mpf(value.numerator) / value.denominator)
+        ends = [mpmath.mpf(end.numerator) / end.denominator for end in (lower(found), upper(found))]
+        assert ends[0] <= true <= ends[1] and ends[1] - ends[0] <= true * mpmath.mpf(2) ** -120
+
+
+def test_what_is_said_of_a_composition() -> None:
+    parts = [gaussian("3"), laplace("1.5"), laplace("2", 3)]
+    shares: list[float] = []
+    found = compose(parts, Fraction(1, 10**6), progress=shares.append)
+    assert found.parts == tuple(parts) and found.delta == Fraction(1, 10**6) and found.releases == 5
+    assert shares == [0.5, 1.0] and found.order_above_1 == propose_order(found.rho, found.delta)
+    assert found.reason == "ρ adds up, and the Rényi divergence of one order gives ε"
+    assert found.corollary_epsilon == enclose_corollary(found.rho, found.delta, Limits()).upper  # type: ignore[union-attr]
+    assert found.epsilon == best(found.rho, found.delta)
+    refuted = compose([laplace("0.5")], Fraction(1, 10**6))
+    assert (refuted.parts, refuted.delta, refuted.rho) == ((laplace("0.5"),), Fraction(1, 10**6), Fraction(1, 8))
+    assert refuted.verdict is Verdict.REFUTED and refuted.corollary_epsilon is None and refuted.order_above_1 is None
+
+
+@pytest.mark.parametrize("name", ["enclose_epsilon", "enclose_corollary"])
+def test_what_the_bits_do_not_enclose_is_inconclusive(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(audit.composition, name, lambda *arguments: None)
+    found = compose([gaussian("3")], Fraction(1, 10**6), Limits(bits=300))
+    assert found == Composition(
+        parts=(gaussian("3"),),
+        delta=Fraction(1, 10**6),
+        verdict=Verdict.INCONCLUSIVE,
+        reason="300 bits do not enclose ε; raise the limit on bits",
+        rho=Fraction(1, 18),
+    )
+
+
+def test_a_premise_is_the_claim_of_pure_dp() -> None:
+    part = laplace("1.5", 2)
+    assert part.premise is not None and part.premise.mechanism == part.mechanism
+    assert part.premise.claim == Direct(epsilon="1.5", delta=0) and part.rho == Fraction(9, 8)
+    assert gaussian("3").premise is None and gaussian("3").rho == Fraction(1, 18)
+    with pytest.raises(InputError, match="part"):
+        _ = Part(part.mechanism, 1, None).rho
+    pure = part_of(part.mechanism, Direct(epsilon="1.5", delta=0), 2, "a.toml")
+    assert pure == part
+    with pytest.raises(InputError, match=r"^b\.toml: got direct of declared at delta 0\.1, expected a mixture"):
+        part_of(part.mechanism, Direct(epsilon="1.5", delta="0.1"), 2, "b.toml")
+
+
 @settings(max_examples=30, deadline=None)
 @given(st.fractions(Fraction(1, 10**6), 100), st.fractions(Fraction(1, 10**9), Fraction(1, 2)))
 def test_monotone(rho: Fraction, delta: Fraction) -> None:
@@ -205,5 +280,5 @@ def test_a_thousand_doubles_are_summed() -> None:
 
 @pytest.mark.parametrize("count", [0, -5, 1.5])
 def test_a_count_is_a_whole_number_of_at_least_1(count: Any) -> None:
-    with pytest.raises(InputError, match="count"):
+    with pytest.raises(InputError, match=r"count: got .*, expected a whole number of at least 1"):
         Part(Gaussian(sensitivity=1, sigma=1), count, None)

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import math
+import random
 from fractions import Fraction
 from typing import Any
 
 import pytest
 
-from audit.decide import decide, decide_from
+import audit.decide
+from audit.decide import LOOSE, TIGHTNESS, decide, decide_from, event_probabilities, propose_shifts
+from audit.theorems import decide_theorem_4_2
 from audit.verdict import Decision, Limits, Verdict
-from mechanisms.claims import Direct, Statement, Theorem32
-from mechanisms.families import Declared, Gaussian, Mechanism, MultiGaussian
-from tests.audit.support import ZOO, multi_gaussian, statement
+from audit.zcdp import decide_zcdp
+from mechanisms.claims import Direct, Statement, Theorem32, Theorem42, ZeroConcentrated
+from mechanisms.families import Declared, Gaussian, Mechanism, MultiGaussian, QuasiGaussian, TruncatedStaircase
+from mechanisms.form import Form
+from tests.audit.support import ZOO, bits, contains, multi_gaussian, point, statement
 from tests.soundness.referee import CONTEXT, MPF, Density, number
 
 
@@ -102,6 +108,131 @@ def test_a_limit_makes_it_inconclusive_and_says_what_to_raise(limits: Limits, wo
     delta = near(density, "0.7", "1e-44")  # more than 128 bits tell
     found = decide(statement(mechanism, "0.7", delta), limits)
     assert found.verdict is Verdict.INCONCLUSIVE and found.witness is None and word in found.reason
+
+
+@pytest.mark.parametrize("name", ["multi-gaussian", "quasi-gaussian", "irregular", "camel", "laplace", "steps"])
+def test_the_evidence_is_as_tight_as_it_says(name: str) -> None:
+    """A 64th where the claim holds with room, a thousandth where it is refuted, in the shift where D is largest."""
+    mechanism, density = ZOO[name]
+    _, top = density.supremum("0.7")
+    for factor, width in (("2", TIGHTNESS), ("0.5", LOOSE)):
+        found = decide(statement(mechanism, "0.7", near(density, "0.7", "0") * Fraction(factor)))
+        assert found.sup_delta is not None and found.worst_shift is not None
+        assert number(found.sup_delta.lower) <= top * (1 + MPF(10) ** -40)
+        assert top <= number(found.sup_delta.upper) * (1 + MPF(10) ** -40)
+        assert found.sup_delta.upper <= found.sup_delta.lower * (1 + width * Fraction(9, 8))
+        assert density.divergence(found.worst_shift, "0.7") >= number(found.sup_delta.lower) * (1 - MPF(10) ** -40)
+        assert density.divergence(found.worst_shift, "0.7") >= top * (1 - MPF(10) ** -5)
+        assert found.bits == 128 and found.boxes <= (64 if factor == "0.5" else 300)
+
+
+def test_claims_of_other_kinds_have_decisions_of_their_own() -> None:
+    limits = Limits(cells=100)
+    quasi, claim = QuasiGaussian(sensitivity=1, sigma=2, epsilon=2), Theorem42(epsilon=2, delta="0.1")
+    assert decide(Statement(quasi, claim), limits) == decide_theorem_4_2(quasi, claim, limits)
+    noise, rho = Gaussian(sensitivity=1, sigma=2), ZeroConcentrated(rho="1/9")
+    assert decide(Statement(noise, rho)) == decide_zcdp(noise, rho)
+
+
+def test_floats_propose_shifts_the_highest_last(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are asked where no table serves."""
+    mechanism, density = ZOO["irregular"]
+    found = propose_shifts(mechanism.unit_form, Fraction("0.7"))
+    assert found[0] == 1 and all(0 < shift <= 1 for shift in found) and len(found) <= 5
+    assert abs(float(found[-1]) - float(density.supremum("0.7")[0])) < 1e-6
+    asked: list[Fraction] = []
+
+    def propose(form: Form, epsilon: Fraction, *check: Any) -> list[Fraction]:
+        asked.append(epsilon)
+        return propose_shifts(form, epsilon, *check)
+
+    monkeypatch.setattr(audit.decide, "propose_shifts", propose)
+    for name, times in (("camel", 1), ("irregular", 0), ("steps", 0)):
+        asked.clear()
+        decide(statement(ZOO[name][0], "0.7", "0.4"))
+        assert asked == [Fraction("0.7")] * times
+
+
+def test_what_a_decision_says() -> None:
+    mechanism, density = ZOO["multi-gaussian"]
+    held, failed = (decide(statement(mechanism, "0.7", near(density, "0.7", gap))) for gap in ("0.1", "-0.1"))
+    assert held.reason == "D is at most the threshold over all shifts" and held.conditions == failed.conditions == ()
+    assert failed.reason == "an event at the worst shift found breaks the inequality"
+    assert failed.witness is not None and failed.witness.grid_index is failed.witness.grid_size is None
+    claim = Theorem32(epsilon="0.7", delta=near(density, "0.7", "0.5"), eta="0.01")
+    grid = decide(Statement(mechanism, claim))
+    assert grid.reason == "D is at most the threshold over all points of the grid of Theorem 3.2"
+    few = decide(Statement(mechanism, claim), Limits(bits=64))
+    assert few.verdict is Verdict.INCONCLUSIVE and (few.bits, few.boxes) == (64, 0)
+    assert few.reason == "64 bits do not tell the size of the grid; raise the limit on bits"
+
+
+def test_a_witness_that_the_limits_do_not_allow_leaves_it_open() -> None:
+    """The search ends in time, the witness does not."""
+    mechanism, density = ZOO["steps"]
+    claim = statement(mechanism, "0.7", near(density, "0.7", "-0.1"))
+    asked: list[bool] = []
+
+    def limits(most: float) -> Limits:
+        asked.clear()
+        return Limits(expired=lambda: bool(asked.append(True)) or len(asked) > most)
+
+    assert decide(claim, limits(math.inf)).verdict is Verdict.REFUTED
+    found = decide(claim, limits(len(asked) - 1))  # the last question is the witness's
+    assert found.verdict is Verdict.INCONCLUSIVE and found.witness is None and found.sup_delta is None
+    assert found.reason == (
+        "a shift exceeds the threshold, but the limits ended the search for a witness; raise bits or time"
+    )
+
+
+@pytest.mark.parametrize("unit", ["2.5", "1/7"])
+@pytest.mark.parametrize("name", ["multi-gaussian", "steps"])
+def test_a_witness_is_in_the_unit_of_the_query(name: str, unit: str) -> None:
+    size = Fraction(unit)
+    one: Mechanism = MultiGaussian(sensitivity=1, sigma="0.35", K=3, epsilon="1")
+    wide: Mechanism = MultiGaussian(sensitivity=size, sigma=size * Fraction("0.35"), K=3, epsilon="1")
+    if name == "steps":
+        one = TruncatedStaircase(sensitivity=1, epsilon="1", gamma="0.3", T="2.7")
+        wide = TruncatedStaircase(sensitivity=size, epsilon="1", gamma="0.3", T=size * Fraction("2.7"))
+    plain, scaled = decide(statement(one, "1", "0.001")), decide(statement(wide, "1", "0.001"))
+    assert plain.witness is not None and scaled.witness is not None
+    assert scaled.witness.shift == scaled.worst_shift == plain.witness.shift * size
+    stretched = tuple(tuple(None if end is None else end * size for end in part) for part in plain.witness.event)
+    assert scaled.witness.event == stretched
+    assert scaled.witness.probability_shifted == plain.witness.probability_shifted
+    assert scaled.witness.bound == plain.witness.bound
+
+
+@pytest.mark.parametrize("threshold", ["0", "0.01", "1e-40"])
+@pytest.mark.parametrize("name", ["multi-gaussian", "quasi-gaussian", "irregular", "camel", "laplace", "gap", "steps"])
+def test_both_sides_of_the_inequality_are_enclosed(name: str, threshold: str) -> None:
+    """For any union of intervals, and more tightly than the threshold."""
+    mechanism, density = ZOO[name]
+    rng = random.Random(name + threshold)
+    for precision in (96, 192):
+        ends = sorted(Fraction(rng.randint(-6000, 6000), 1000) for _ in range(6))
+        event = [(ends[0], ends[1]), (ends[2], ends[3]), (ends[4], None if rng.random() < 0.5 else ends[5])]
+        event = [(None, ends[0])] if rng.random() < 0.2 else event
+        shift = Fraction(rng.randint(0, 1000), 1000)
+        with bits(precision):
+            balls = [tuple(None if end is None else point(end) for end in part) for part in event]
+            claim = Direct(epsilon="0.7", delta=threshold)
+            sides = event_probabilities(mechanism, balls, shift, claim)  # type: ignore[arg-type]
+            moved = [tuple(None if end is None else end + shift for end in part) for part in event]
+            there = sum((density.probability(*part) for part in moved), MPF(0))
+            here = sum((density.probability(*part) for part in event), MPF(0))
+            bound = CONTEXT.exp(number("0.7")) * here + number(threshold)
+            for side, true in zip(sides, (there, bound), strict=True):
+                assert contains(side, true)
+                assert float(side.rad()) <= 2.0 ** (16 - precision) * max(float(true), 1e-99)
+
+
+def test_the_watch_is_asked_at_every_interval_of_an_event() -> None:
+    asked = []
+    event = [(point(Fraction(i)), point(Fraction(2 * i + 1, 2))) for i in range(5)]
+    claim = Direct(epsilon="0.7", delta="0.1")
+    event_probabilities(ZOO["laplace"][0], event, Fraction(1), claim, lambda: asked.append(1))
+    assert len(asked) == 5
 
 
 def test_progress_and_determinism() -> None:

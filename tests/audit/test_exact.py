@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from audit.exact import (
+    LARGEST_EXPONENT,
     ball,
     ceiling,
     decimal_lower,
@@ -74,10 +75,30 @@ def test_ends_too_small_to_write_out_are_replaced_outwards() -> None:
     assert upper(arb(1, tiny)) > 1 > lower(arb(1, tiny))
 
 
-@pytest.mark.parametrize("value", [arb("nan"), arb("inf"), arb(0, arb("inf")), arb(2) ** (10**7)])
-def test_what_has_no_ends_is_refused(value: arb) -> None:
+def test_what_stands_for_ends_too_small_is_as_small_as_what_is_written_out() -> None:
+    least = Fraction(1, 1 << LARGEST_EXPONENT)
+    tiny = arb(2) ** -(LARGEST_EXPONENT + 2)
+    assert (lower(tiny), upper(tiny)) == (-least, least)
+    assert (lower(arb(1, tiny)), upper(arb(1, tiny))) == (1 - least, 1 + least)
+    for exponent in (LARGEST_EXPONENT + 1, LARGEST_EXPONENT - 1):  # the first and the last that are written out
+        assert upper(3 * arb(2) ** -(exponent + 1)) == Fraction(3, 1 << (exponent + 1))
+    assert upper(3 * arb(2) ** (LARGEST_EXPONENT - 2)) == 3 << (LARGEST_EXPONENT - 2)
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        (arb("nan"), "an enclosure that is not finite has no ends"),
+        (arb("inf"), "an enclosure that is not finite has no ends"),
+        (arb(0, arb("inf")), "an enclosure that is not finite has no ends"),
+        (arb(2) ** (10**7), "an enclosure too large to be written out"),
+        (arb(2) ** LARGEST_EXPONENT, "an enclosure too large to be written out"),
+        (3 * arb(2) ** (LARGEST_EXPONENT - 1), "an enclosure too large to be written out"),
+    ],
+)
+def test_what_has_no_ends_is_refused(value: arb, message: str) -> None:
     for end in (lower, upper, enclosure):
-        with pytest.raises(ValueError, match="enclosure"):
+        with pytest.raises(ValueError, match=f"^{message}$"):
             end(value)
 
 
@@ -122,10 +143,23 @@ def test_decimals_enclose_and_are_as_near_as_their_digits_allow(value: Fraction,
         (Fraction(0), "0", "0"),
         (Fraction(10) ** 20, "1e20", "1e20"),
         (Fraction(1, 10**5000), "1e-5000", "1e-5000"),
+        (Fraction(123456, 10**9), "0.000123", "0.000124"),
+        (Fraction(123456, 10**10), "1.23e-5", "1.24e-5"),
+        (Fraction(-999999, 10**10), "-0.0001", "-9.99e-5"),
+        (Fraction(10) ** 15, "1000000000000000", "1000000000000000"),
+        (Fraction(-1234567) * 10**10, "-1.24e16", "-1.23e16"),
+        (Fraction(123456789), "123000000", "124000000"),
+        (Fraction(25, 2), "12.5", "12.5"),
+        (Fraction(2), "2", "2"),
     ],
 )
 def test_decimals_of_three_digits(value: Fraction, low: str, high: str) -> None:
     assert (decimal_lower(value, 3), decimal_upper(value, 3)) == (low, high)
+
+
+def test_decimals_have_17_digits_where_nothing_else_is_asked() -> None:
+    third = Fraction(1, 3)
+    assert (decimal_lower(third), decimal_upper(third)) == ("0.33333333333333333", "0.33333333333333334")
 
 
 @FEW

@@ -23,6 +23,8 @@ def test_the_smallest_double_at_least_a_number(value: Fraction) -> None:
 
 @given(st.fractions(min_value=Fraction(1, 100), max_value=10**4), st.integers(0, 9))
 @example(Fraction(6249999999999951, 624999999999995090), 2)  # between 1/100 and its double
+@example(Fraction(0.07), 2)  # the double of 7/100 itself, above 7/100
+@example(Fraction(3, 10), 1)  # above the double that it is read as
 def test_the_smallest_decimal_whose_double_is_at_least_a_number(value: Fraction, places: int) -> None:
     lattice = Decimals(places)
     rank = lattice.rank_at_least(value)
@@ -41,11 +43,18 @@ def test_what_exists() -> None:
 
 @pytest.mark.parametrize("value", [Fraction(10) ** 400, Fraction(0), Fraction(-1)])
 def test_what_no_double_is_refused(value: Fraction) -> None:
-    with pytest.raises(InputError):
+    with pytest.raises(InputError) as error:
         Doubles().rank_at_least(value)
+    assert str(error.value) == (
+        "sensitivity: got a scale outside the doubles, expected one for which the scale is a double"
+    )
 
 
-def test_decimals_finer_than_doubles_are_refused() -> None:
-    with pytest.raises(InputError, match="decimals"):
-        Decimals(15).rank_at_least(Fraction(12345))
-    assert Decimals(14).value(Decimals(14).rank_at_least(Fraction(1, 3))) >= Fraction(1, 3)
+@pytest.mark.parametrize(("places", "exponent"), [(0, 51), (1, 47), (15, 1)])
+def test_decimals_finer_than_a_quarter_of_the_doubles_are_refused(places: int, exponent: int) -> None:
+    largest = Fraction(2) ** (exponent - 1)
+    assert Decimals(places).rank_at_least(largest) == largest * 10**places
+    with pytest.raises(InputError) as error:
+        Decimals(places).rank_at_least(2 * largest)
+    near = f"{float(2 * largest):.6g}"
+    assert str(error.value) == (f"decimals: got {places}, expected fewer: near {near} doubles are no finer than that")

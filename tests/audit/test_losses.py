@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from fractions import Fraction
 
+import flint
 import pytest
+from flint import arb
 
 from audit.losses import enclose_losses
 from mechanisms.families import MultiGaussian, QuasiGaussian, Staircase
@@ -69,3 +72,33 @@ def test_the_tail_of_a_staircase_is_closed(epsilon: str, gamma: str) -> None:
     for ends, true in ((found.l1, sums[1] / sums[0] * MPF("2.5")), (found.l2, sums[2] / sums[0] * MPF("6.25"))):
         assert number(ends.lower) * (1 - MPF(10) ** -45) <= true <= number(ends.upper) * (1 + MPF(10) ** -45)
         assert ends.upper - ends.lower < ends.upper * Fraction(1, 10**40)
+
+
+@dataclass(frozen=True)
+class Stubborn:
+    """A form whose losses are finite from so many bits on, 1 and 2."""
+
+    bits: int
+    asked: list[int] = field(default_factory=list)
+
+    @property
+    def form(self) -> Stubborn:
+        return self
+
+    def mean_absolute(self, _: object) -> arb:
+        self.asked.append(flint.ctx.prec)
+        return arb(1)
+
+    def mean_square(self, _: object) -> arb:
+        return arb(2) if flint.ctx.prec >= self.bits else arb("nan")
+
+
+def test_bits_rise_until_both_losses_are_finite() -> None:
+    for needed, bits, asked in ((1, 192, [192]), (700, 192, [192, 384, 768]), (8192, 4096, [4096, 8192])):
+        form = Stubborn(needed)
+        found = enclose_losses(form, bits)  # type: ignore[arg-type]
+        assert (found.l1.lower, found.l2.upper) == (1, 2) and form.asked == asked
+    form = Stubborn(8193)
+    with pytest.raises(ValueError, match="not finite"):
+        enclose_losses(form, 2048)  # type: ignore[arg-type]
+    assert form.asked == [2048, 4096, 8192]

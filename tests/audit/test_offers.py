@@ -11,10 +11,10 @@ import pytest
 
 from audit.decide import decide
 from audit.exact import double_at, double_rank
-from audit.offers import CLASSIC, OFFERED, Offer, offer
+from audit.offers import CLASSIC, OFFERED, Offer, _made, _text, offer
 from audit.scales import Loss
 from audit.verdict import Limits, Verdict
-from mechanisms.claims import Statement, read_statement
+from mechanisms.claims import Direct, Statement, read_statement
 from mechanisms.families import Gaussian, TruncatedLaplace, TruncatedStaircase, Tulap
 from mechanisms.numbers import InputError
 
@@ -162,8 +162,50 @@ def test_the_corners(family: str, epsilon: str, delta: str) -> None:
         assert found.decision.verdict is Verdict.VERIFIED
 
 
+@pytest.mark.parametrize("family", OFFERED)
+def test_what_is_said_of_the_noise(family: str) -> None:
+    found = served(family, 3, "0.01", candidates=[1])
+    kinds = {"laplace": "exponential", "staircase": "exponential"} | dict.fromkeys(CUT, "none")
+    bounded = family in CUT
+    assert (found.support, found.tails) == ("bounded" if bounded else "unbounded", kinds.get(family, "gaussian"))
+    assert found.zcdp is not bounded
+    names = {"laplace": "b", "staircase": "gamma", "tulap": "T", "truncated-laplace": "b, A"}
+    names |= {"flipped-huber": "alpha, sigma", "truncated-staircase": "gamma, T", "multi-gaussian": "sigma, K"}
+    text = found.scale.removesuffix(" (delta = 0)")
+    assert (text != found.scale) == (family in PURE)
+    assert ", ".join(part.split(" = ")[0] for part in text.split(", ")) == names.get(family, "sigma")
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (F(1, 4), "0.25"),
+        (F(7), "7"),
+        (F("0.0123456789"), "0.0123456789"),  # 12 characters
+        (F("0.01234567891"), "0.01234567891"),
+        (F("0.012345678901234"), "0.0123456789013"),
+        (F(1, 3), "1/3"),
+        (F(10**7 + 1, 3 * 10**7), "0.333333366667"),
+        (F(2) ** -60, "8.67361737989e-19"),
+    ],
+)
+def test_scales_for_people_are_rounded_up(value: Fraction, text: str) -> None:
+    assert _text(value) == text and F(text) >= value
+
+
+def test_an_offer_whose_claim_is_refuted_is_none() -> None:
+    claim = Direct(epsilon=1, delta="0.1")
+    for sigma, there in (("2", True), ("0.1", False)):
+        statement = Statement(Gaussian(sensitivity=1, sigma=sigma), claim)
+        made = _made("gaussian", (statement, decide(statement)), "words", "unbounded", "gaussian", True)
+        assert (made is not None) is there
+        assert made is None or (made.statement, made.scale, made.family) == (statement, "words", "gaussian")
+    assert _made("gaussian", None, "", "", "", None) is None
+
+
 def test_refusals() -> None:
-    with pytest.raises(InputError, match="family: got cauchy, expected one of truncated-staircase"):
+    expected = f"family: got cauchy, expected one of {', '.join(OFFERED)}"
+    with pytest.raises(InputError, match=f"^{expected}$"):
         offer("cauchy", F(1), F(1, 100))
     with pytest.raises(InputError, match="delta"):
         offer("laplace", F(1), F(1))

@@ -6,10 +6,11 @@ import random
 from fractions import Fraction
 
 import pytest
+from flint import arb
 from hypothesis import given
 from hypothesis import strategies as st
 
-from audit.points import ConvexLog, coefficient
+from audit.points import ConvexLog, _common_step, coefficient, peak_height
 from mechanisms.arithmetic import FLOAT
 from mechanisms.lines import Line, LineSum
 from tests.audit.support import FEW, PRECISIONS, bits, contains, point
@@ -143,3 +144,84 @@ def test_exponents_beyond_floats_are_left_to_all_lines() -> None:
         value, _ = convex.at(point(Fraction(0)))
     top = max(number(a) for _, a, _ in rows)
     assert abs(float(value) - float(top)) < 10
+
+
+@pytest.mark.parametrize("left", [0, -20])
+@pytest.mark.parametrize("top", [-8, 7])
+@pytest.mark.parametrize("x", ["0", "1/3", "-1/3"])
+def test_lines_left_out_are_bounded_where_each_is_as_large_as_it_may_be(
+    x: str, top: int, left: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At x one line stands out, and the others lie a hair below what is kept, those to its left perhaps far below."""
+    monkeypatch.setattr("audit.points.SPARE_BITS", -116)  # 12 bits are kept: what is below 2^-12 of the largest is not
+    at, below = Fraction(x), Fraction("-8.3178")
+    heights = {i: Fraction(0) if i == top else below + (left if i < top else 0) for i in range(-200, 201)}
+    with bits(128):
+        convex = ConvexLog(line_sum([(Fraction(1), height - i * at, Fraction(i)) for i, height in heights.items()]))
+        value, slope = convex.at(point(at))
+        assert convex._window is not None and list(convex._window._parts) == [(192, 208)]
+        ((kept, kept_slopes),) = convex._window._parts.values()
+    assert len(kept.coeffs()) == len(kept_slopes.coeffs()) == 16
+    parts = {i: CONTEXT.exp(number(height)) for i, height in heights.items()}
+    total = CONTEXT.fsum(parts.values())
+    assert contains(value, CONTEXT.log(total))
+    assert contains(slope, CONTEXT.fsum(i * part for i, part in parts.items()) / total)
+    assert float(value.rad()) < 0.2
+
+
+@pytest.mark.parametrize(("x", "serves"), [("7e6", True), ("-7e6", True), ("8e6", False), ("-8e6", False)])
+def test_floats_pick_lines_only_where_their_exponents_are_right(x: str, serves: bool) -> None:
+    with bits(128):
+        convex = ConvexLog(line_sum(many_lines(4)))
+        z = (arb(point(Fraction(x) / 3))).exp()
+        assert convex._window is not None
+        assert (convex._window.at(arb(point(Fraction(x))), z) is not None) == serves
+
+
+def test_coefficients_that_are_known_too_roughly_are_left_to_all_lines() -> None:
+    """(e^g − 1)², of which 64 bits keep few."""
+    few = Fraction(1, 10**14)
+    rough = Line(((Fraction(1), 2 * few), (Fraction(-2), few), (Fraction(1), Fraction(0))), Fraction(200))
+    lines = tuple(Line.of(Fraction(1), Fraction(0), Fraction(b)) for b in range(200))
+    with bits(64):
+        assert ConvexLog(LineSum(Fraction(0), lines))._window._serves  # type: ignore[union-attr]
+        assert not ConvexLog(LineSum(Fraction(0), (*lines, rough)))._window._serves  # type: ignore[union-attr]
+
+
+def test_polynomials_are_taken_where_they_are_not_wasteful() -> None:
+    def step(*offsets: str) -> Fraction | None:
+        return _common_step([Fraction(offset) for offset in offsets])
+
+    assert step("0", "1/2", "4/3") == Fraction(1, 6) and step("0", "3/2", "9/2") == Fraction(3, 2)
+    assert step("0", "1", "9") == 1 and step("0", "1", "10") is None
+    assert step("0", "1") is None and step("0") is None
+    with bits(64):
+        for degree, many in ((150, False), (151, True)):
+            convex = ConvexLog(line_sum([(Fraction(1), Fraction(0), Fraction(i)) for i in range(degree + 1)]))
+            assert (convex._window is not None) == many
+
+
+def test_kept_values_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("audit.points.MOST_KEPT", 2)
+    with bits(128):
+        convex = ConvexLog(line_sum([(Fraction(1), Fraction(0), Fraction(b)) for b in (-1, 2)]))
+        first = convex.at(point(Fraction(1)))
+        assert convex.at(point(Fraction(1))) is first
+        sizes = []
+        for x in range(2, 7):
+            convex.at(point(Fraction(x)))
+            sizes.append(len(convex._kept))
+        assert sizes == [2, 1, 2, 1, 2]
+        assert convex.at(point(Fraction(1)))[0].overlaps(first[0])
+
+
+@FEW
+@given(ANY, st.fractions(min_value=Fraction(1, 50), max_value=50, max_denominator=50))
+def test_a_peak_height_is_the_value_at_the_peak(rows: list[tuple[Fraction, Fraction, Fraction]], c: Fraction) -> None:
+    weight, exponent, slope = rows[0]
+    line = Line(((weight, exponent), (weight / 2, exponent - 1)), slope)
+    with bits(128):
+        found = peak_height(line, c)
+    x = number(slope / (2 * c))
+    factor = number(weight) * (1 + CONTEXT.exp(-1) / 2)
+    assert contains(found, factor * CONTEXT.exp(number(exponent) + number(slope) * x - number(c) * x * x))

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from typing import Any
 
 import pytest
 
+import audit.scales
 from audit.decide import decide
-from audit.scales import Calibration, calibrate, make_lattice, searched_claim
-from audit.verdict import Expired, Limits, Verdict
+from audit.scales import Calibration, _cannot_do_better, _note, calibrate, make_lattice, searched_claim
+from audit.verdict import Decision, Expired, Limits, Verdict
+from mechanisms.calibration import float_sigma
 from mechanisms.claims import Claim, Direct, Statement, Theorem32, Theorem42
-from mechanisms.families import ScaledFamily
+from mechanisms.families import Gaussian, MultiGaussian, QuasiGaussian, ScaledFamily
 from mechanisms.numbers import InputError, read_real
 
 
@@ -114,6 +117,113 @@ def test_the_scale_of_a_grid_claim_holds_on_the_grid_and_fails_a_millionth_below
     assert searched_claim(SEEN[0][1]) is SEEN[0][1]
 
 
+VERIFIED, REFUTED, INCONCLUSIVE = Verdict.VERIFIED, Verdict.REFUTED, Verdict.INCONCLUSIVE
+MULTI = MultiGaussian(sensitivity=1, sigma=1, K=2, epsilon=1)
+QUASI = QuasiGaussian(sensitivity=1, sigma=1, epsilon=1)
+DIRECT, GRID = Direct(epsilon=1, delta="0.1"), Theorem32(epsilon=1, delta="0.1", eta="0.1")
+SMALLEST = "the smallest double that holds: "
+LARGER = "a larger scale keeps the guarantee (Lemma 3.4)"
+IMPLIED = "sup D ≤ (1−η)δ is verified over all shifts, which implies the grid condition"
+LOCAL = "that no smaller scale holds is seen but not proved for this family (the statement is local)"
+NOTHING = "no smaller scale was refuted: nothing is proved of how small the scale could be"
+PLACES = "decimal of 3 places"
+
+
+@pytest.mark.parametrize(
+    ("member", "claim", "decimals", "adjacent", "refuted", "note"),
+    [
+        (MULTI, DIRECT, None, False, None, NOTHING),
+        (
+            MULTI,
+            DIRECT,
+            None,
+            True,
+            "1/2",
+            f"{SMALLEST}the double below is refuted, and {LARGER}",
+        ),
+        (
+            MULTI,
+            DIRECT,
+            3,
+            True,
+            "1/2",
+            f"the smallest {PLACES} that holds: the {PLACES} below is refuted, and {LARGER}",
+        ),
+        (MULTI, DIRECT, None, False, "1/3", f"optimal to that gap: 0.33333333333333331 below is refuted, and {LARGER}"),
+        (MULTI, GRID, None, True, "1/2", f"the double below is refuted; {IMPLIED}"),
+        (QUASI, DIRECT, None, True, "1/2", f"the double below is refuted; {LOCAL}"),
+        (
+            QUASI,
+            Theorem42(epsilon=1, delta="0.1"),
+            None,
+            True,
+            "1/2",
+            f"{SMALLEST}the double below is refuted, and Lemmas 4.3 and 4.5",
+        ),
+    ],
+)
+def test_what_is_said_of_a_scale(
+    member: ScaledFamily, claim: Claim, decimals: int | None, adjacent: bool, refuted: str | None, note: str
+) -> None:
+    below = None if refuted is None else Fraction(refuted)
+    assert _note(member, claim, make_lattice(decimals), adjacent, below) == note
+
+
+def test_the_note_of_a_calibration_is_that_of_its_pair() -> None:
+    found = calibrate("gaussian", Direct(epsilon=1, delta="0.1"))
+    assert found.adjacent and found.note.startswith(SMALLEST)
+
+
+def test_a_wider_pair_is_not_said_to_be_of_neighbours(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A scale that is verified, and one far below that is refuted; what is between costs too much."""
+
+    def decide_from(statement: Statement, limits: Limits, **options: Any) -> Decision:
+        scale = statement.mechanism.sigma  # type: ignore[attr-defined]
+        verdict = INCONCLUSIVE
+        if not refuted <= scale <= verified:
+            verdict = REFUTED if scale < refuted else VERIFIED
+        return Decision(verdict=verdict, reason="", bits=128, boxes=0)
+
+    monkeypatch.setattr(audit.scales, "decide_from", decide_from)
+    tight = float_sigma(Gaussian(sensitivity=1, sigma=1), Direct(epsilon=1, delta="0.1"))
+    refuted, verified = Fraction(tight) * (1 - Fraction(1, 10**10)), Fraction(tight) * (1 + Fraction(1, 10**10))
+    found = calibrate("gaussian", Direct(epsilon=1, delta="0.1"))
+    assert found.decision.verdict is VERIFIED and found.refuted_below is not None and not found.adjacent
+    assert found.refuted_below < refuted and verified < sigma(found) < verified * (1 + Fraction(1, 10**8))
+    assert found.note == f"optimal to that gap: {float(found.refuted_below):.17g} below is refuted, and {LARGER}"
+    verified *= 2
+    found = calibrate("gaussian", Direct(epsilon=1, delta="0.1"))
+    assert found.decision.verdict is INCONCLUSIVE and not found.adjacent
+    assert found.refuted_below is not None and found.refuted_below < refuted
+
+
+def test_every_other_k_is_excluded_or_calibrated_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    claim = Direct(epsilon=3, delta="0.01")
+    found = calibrate("multi-gaussian", claim, candidates=[1, 2])
+    assert [(trial.K, trial.excluded) for trial in found.tried] == [(1, True), (2, True)]
+    assert all(trial.float_sigma > 0 and trial.float_loss > 0 for trial in found.tried)
+    chosen = getattr(found.statement.mechanism, "K", None)
+    member = MultiGaussian(sensitivity=1, sigma=1, K=3 - (chosen or 0), epsilon=3)
+    scale, bound = float_sigma(member, claim), found.losses.l2.upper
+    assert _cannot_do_better(member, claim, scale, bound, "l2", Limits())
+    assert not _cannot_do_better(member, claim, scale, bound * 9, "l2", Limits()), "its loss is smaller"
+    assert not _cannot_do_better(member, claim, scale * 1.01, bound, "l2", Limits()), "the claim holds there"
+    monkeypatch.setattr(audit.scales, "_cannot_do_better", lambda *arguments: False)
+    monkeypatch.setattr(audit.scales, "NEARLY", 9.0)
+    again = calibrate("multi-gaussian", claim, candidates=[1, 2])
+    assert again.statement == found.statement
+    assert [trial.K for trial in again.tried if trial.excluded] == [chosen]
+
+
+def test_the_k_is_chosen_in_the_unit_of_the_query() -> None:
+    claim = Direct(epsilon=1, delta="0.01")
+    wide = calibrate("multi-gaussian", claim, candidates=[2, 1], sensitivity=Fraction(5, 2))
+    plain = calibrate("multi-gaussian", claim, candidates=[1, 2])
+    assert wide.statement.mechanism.sensitivity == Fraction(5, 2) and wide.decision.verdict is Verdict.VERIFIED
+    assert float(sigma(wide)) == pytest.approx(2.5 * float(sigma(plain)), rel=1e-14)
+    assert [trial.K for trial in wide.tried] == [1, 2]
+
+
 def test_the_k_of_least_loss_is_chosen() -> None:
     found = calibrate("multi-gaussian", Direct(epsilon="1", delta="0.01"), candidates=range(1, 4))
     losses = {}
@@ -144,6 +254,11 @@ def test_what_cannot_be_calibrated_is_refused(where: str, arguments: dict[str, o
     with pytest.raises(InputError) as caught:
         calibrate(**arguments)  # type: ignore[arg-type]
     assert caught.value.where == where
+
+
+def test_a_refusal_names_the_families_with_a_scale() -> None:
+    with pytest.raises(InputError, match=r"family: got laplace, expected one of .*multi-gaussian, quasi-gaussian"):
+        calibrate("laplace", DIRECT)
 
 
 def test_limits_leave_it_inconclusive() -> None:

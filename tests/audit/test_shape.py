@@ -140,3 +140,84 @@ def test_a_jump_between_lines_of_several_terms_is_a_rough_point() -> None:
         pieces = Piece(ZERO, Fraction(1, 2), LineSum(c, (first,))), Piece(Fraction(1, 2), None, LineSum(c, (second,)))
         assert Fraction(1, 2) in Roughness.of(Form(pieces)).points
         assert not is_log_concave(Form(pieces))
+
+
+@pytest.mark.parametrize("width", [Fraction(1, 10), Fraction(1, 2)])
+def test_jumps_are_charged_with_their_height_times_the_width(width: Fraction) -> None:
+    steps, uniform, falling = (ZOO[name][0].unit_form for name in ("steps", "uniform", "truncated-laplace"))
+    with bits(128):
+        for form in (steps, uniform):  # from 1 down to 0 on either side, whatever lies between
+            charge = Roughness.of(form).upper_charge(form, width)
+            assert contains(charge, 2 * number(width)) and float(charge.rad()) < 1e-30
+        charge = Roughness.of(falling).upper_charge(falling, width)
+    at_ends = 2 * CONTEXT.exp(number(width) - number("5/2"))
+    assert contains(charge, number(width) * (at_ends + 1 - CONTEXT.exp(-number(width))))
+    assert float(charge.rad()) < 1e-30
+
+
+def test_a_charge_looks_as_far_as_the_width_and_no_further() -> None:
+    """Two steps that only a wide box sees at once: at ±3/10, ±13/10 and ±24/10, by factors of e, e and ∞."""
+    form = ZOO["steps"][0].unit_form
+    low, lower_ = CONTEXT.exp(-1), CONTEXT.exp(-2)
+    with bits(128):
+        for width, heights in (
+            (Fraction(99, 100), (1 - low) + (low - lower_) + lower_),
+            (Fraction(1), (1 - lower_) + (1 - lower_) + lower_),  # closed boxes touch the next step
+            (Fraction(21, 20), (1 - lower_) + (1 - lower_) + lower_),
+            (Fraction(11, 10), (1 - lower_) + (1 - 0) + low),
+        ):
+            charge = Roughness.of(form).upper_charge(form, width)
+            assert contains(charge, 2 * number(width) * heights), width
+
+
+def test_kappa_is_what_the_chord_of_a_square_may_hide() -> None:
+    """log κ = c w²/4, the height of c x² at the ends of a box of width w above its middle."""
+    for name in ZOO:
+        rough = Roughness.of(ZOO[name][0].unit_form)
+        assert rough.lift(Fraction(1, 3)) == rough.c / 36 and rough.lift(Fraction(2)) == rough.c
+
+
+@pytest.mark.parametrize("c", ["0", "1/2", "3"])
+def test_bounds_between_two_points_are_as_near_as_the_shape_allows(c: str) -> None:
+    one, two = Line.of(Fraction(1), ZERO, Fraction(1)), Line.of(Fraction(1), ZERO, Fraction(-1))
+    cells = (Fraction(-1, 2), Fraction(3, 2)), (Fraction(-2), Fraction(1)), (Fraction(1), Fraction(1, 8))
+    with bits(128):
+        for start, width in cells:
+            ends = point(start), point(start + width)
+            single, double = LogCurve(LineSum(Fraction(c), (one,))), LogCurve(LineSum(Fraction(c), (one, two)))
+            for curve in (single, double):
+                left, right = (curve.at(end) for end in ends)
+                above = number(Fraction(c) * width**2 / 4)
+                top, bottom = curve.upper_log(left, right), curve.lower_log(left, right)
+                assert contains(top, above + max(number(lower(end.log)) for end in (left, right)), slack=1e-30)
+                least = min(number(upper(end.log)) for end in (left, right))
+                if curve is single:  # concave: least at an end
+                    assert contains(bottom, least, slack=1e-30)
+                else:  # U″ ≤ 1, and the better of two tangents
+                    assert number(lower(bottom)) >= least - number(width**2) / 2
+                    assert number(lower(bottom)) <= least
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "concave", "smooth"),
+    [
+        # c, intercept and slope of log f on either side of x = 2
+        (("1/2", "0", "0"), ("0", "2", "-2"), True, True),
+        (("0", "0", "-1"), ("1/2", "0", "0"), True, False),
+        (("0", "0", "-1"), ("1/4", "-1", "0"), True, True),
+        (("1/2", "0", "0"), ("0", "1", "-3/2"), False, True),  # a kink up
+        (("1/2", "0", "0"), ("0", "4", "-3"), True, False),  # a kink down
+        *[(("1/2", "0", "0"), ("0", a, "-2"), False, False) for a in ("-1", "7/2", "9/4", "1")],  # jumps
+        *[(("0", "0", "-1"), ("1/2", a, "0"), False, False) for a in ("3/2", "-3/2", "-1", "1/2")],
+        *[(("0", "0", "-1"), ("1/2", a, "-1"), False, False) for a in ("1/2", "1", "-1/2")],
+    ],
+)
+def test_what_happens_at_a_break_that_is_not_at_1(
+    first: tuple[str, str, str], second: tuple[str, str, str], concave: bool, smooth: bool
+) -> None:
+    def summed(c: str, intercept: str, slope: str) -> LineSum:
+        return LineSum(Fraction(c), (Line.of(Fraction(1), Fraction(intercept), Fraction(slope)),))
+
+    form = Form((Piece(ZERO, Fraction(2), summed(*first)), Piece(Fraction(2), None, summed(*second))))
+    assert is_log_concave(form) == concave
+    assert (Fraction(2) in Roughness.of(form).points) == (not smooth)

@@ -8,12 +8,13 @@ from typing import Any
 
 import pytest
 from flint import arb
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from audit.decide import decide
+from audit.exact import fraction
 from audit.recheck import is_event, reaches, witness_figures
-from audit.steps import StaircaseMasses, StepDivergence, exact_divergence, meetings
+from audit.steps import StaircaseMasses, StepDivergence, exact_divergence, meetings, supremum
 from audit.sums import quotient
 from audit.verdict import Decision, Limits, Verdict
 from mechanisms.claims import Direct, Statement
@@ -249,6 +250,124 @@ def test_limits_make_it_inconclusive(limits: Limits, word: str) -> None:
         delta = F(CONTEXT.nstr(true, 140)) * (1 + F(1, 10**60))
     found = decide(statement(mechanism, "1", delta), limits)
     assert found.verdict is Verdict.INCONCLUSIVE and word in found.reason
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(st.fractions(F(-3), F(3), max_denominator=9), min_size=1, max_size=6), st.integers(0, 10**6))
+def test_the_event_is_where_the_integrand_is_positive(gaps: list[Fraction], seed: int) -> None:
+    """Random heights on steps of a ninth: at each shift that decides, D is what the event has, and no more."""
+    edges = [F(i + 1, 9) for i in range(len(gaps))]
+    rows = [
+        {"from": str(a), "to": str(b), "c": "0", "lines": [[str(gap), "0"]]}
+        for (a, b), gap in zip(itertools.pairwise([F(0), *edges]), gaps, strict=True)
+    ]
+    mechanism = Declared(sensitivity=1, declared_pieces=rows)  # type: ignore[arg-type]
+    exact = exact_divergence(mechanism, F(1, 2))
+    assert isinstance(exact, StepDivergence)
+    shift = exact.shifts[seed % len(exact.shifts)]
+    found = exact.at(shift, Limits())
+    height = dict(zip(range(len(gaps)), gaps, strict=True))
+
+    def f(x: Fraction) -> Any:
+        at = abs(x) * 9 // 1
+        return CONTEXT.exp(number(height[int(at)])) if at in height else MPF(0)
+
+    true, positive = MPF(0), []
+    for i in range(-4 * len(gaps) - 40, 2 * len(gaps) + 40):  # cells of which no edge is inside
+        middle = F(2 * i + 1, 36)
+        gain = f(middle + shift) - CONTEXT.exp(MPF(1) / 2) * f(middle)
+        if gain > MPF(10) ** -40:
+            true += gain / 18
+            positive.append((F(i, 18), F(i + 1, 18)))
+    total = CONTEXT.fsum(number(w) * CONTEXT.exp(number(a)) for w, a in found.terms)
+    assert abs(total - true) <= MPF(10) ** -40
+    assert all(any(fraction(a) <= u and v <= fraction(b) for a, b in found.event) for u, v in positive)  # type: ignore[arg-type]
+    assert sum((fraction(b) - fraction(a) for a, b in found.event), F(0)) == F(len(positive), 18)  # type: ignore[arg-type]
+
+
+def test_a_search_over_the_shifts_that_decide() -> None:
+    """Its evidence is the first largest value; progress is the share of the shifts; the limit on time is kept."""
+    mechanism, density = ZOO["steps"]
+    exact = exact_divergence(mechanism, F(1, 2))
+    assert exact is not None
+    values = [density.divergence(shift, "0.5") for shift in exact.shifts]
+    top = max(values)
+    shares: list[float] = []
+    found = supremum(exact, F(0), Limits(), shares.append)
+    assert found.exceeds and found.peak is not None and found.upper is not None and found.stopped == ""
+    assert found.peak.shift == exact.shifts[values.index(top)] and found.peak.index is None
+    assert found.peak.event == exact.at(found.peak.shift, Limits()).event
+    assert number(found.peak.lower) <= top <= number(found.upper)
+    assert found.upper - found.peak.lower <= found.upper / 2**60
+    assert (found.bits, found.boxes) == (128, len(exact.shifts))
+    assert shares == [(i + 1) / len(exact.shifts) for i in range(len(exact.shifts))]
+    asked = 0
+
+    def expired() -> bool:
+        nonlocal asked
+        asked += 1
+        return asked > 2
+
+    part = supremum(exact, F(0), Limits(expired=expired))
+    assert part.boxes == 2 and part.upper is None and part.stopped == "the time limit ended the search; raise it"
+    few = supremum(exact, number_of(top), Limits(bits=128))
+    assert few.upper is None and few.stopped == "128 bits do not resolve it; raise the limit on bits"
+
+
+def number_of(value: Any) -> Fraction:
+    """So near that 128 bits do not tell it from the value."""
+    return F(CONTEXT.nstr(value, 55))
+
+
+def test_meetings_have_a_limit_of_their_own() -> None:
+    edges = [F(k, 7) for k in range(-3, 4)]
+    every = sorted({F(0), F(1)} | {F(k, 7) for k in range(1, 7)})
+    assert meetings(edges, len(every)) == every and meetings(edges, len(every) - 1) is None
+    assert meetings([F(-9), F(9)], 2) == [0, 1]
+    assert meetings([F(0), F(1), F(2)], 2) == [0, 1], "a distance of Δ is the last shift anyway"
+
+
+@pytest.mark.parametrize("gamma", ["0.3", "1/2", "0.8", "1", "1/50"])
+def test_the_integrand_of_the_staircase_is_positive_on_its_event(gamma: str) -> None:
+    density, own = stairs(gamma, "1", steps=12), F(1)
+    exact = exact_divergence(Staircase(sensitivity=1, epsilon=own, gamma=gamma), F("0.6"))
+    assert exact is not None and tuple(exact.shifts) == (1,)
+    ((start, stop),) = exact.at(F(1), Limits()).event
+    assert start is None and stop == -point(max(F(gamma), 1 - F(gamma)))
+    edge = -max(F(gamma), 1 - F(gamma))
+    for x in (edge - F(1, 1000), edge - F(1, 3), edge - F(7, 2)):
+        assert value(density, x + 1) > CONTEXT.exp(number("0.6")) * value(density, x)
+    assert value(density, edge + F(1001, 1000)) <= CONTEXT.exp(number("0.6")) * value(density, edge + F(1, 1000))
+    assert exact.at(F(1, 2), Limits()).event == ()
+    assert exact_divergence(Staircase(sensitivity=1, epsilon=own, gamma=gamma), own).at(F(1), Limits()).event == ()  # type: ignore[union-attr]
+
+
+def value(density: Density, x: Fraction) -> Any:
+    return density.piece_at(number(x)).value(number(x))
+
+
+@pytest.mark.parametrize("own", ["1", "0.01", "30"])
+def test_probabilities_of_the_staircase_against_sums(own: str) -> None:
+    """Of intervals within steps, across them, and of tails far out."""
+    mechanism = Staircase(sensitivity=1, epsilon=own, gamma="0.3")
+    q = CONTEXT.exp(-number(own))
+    mass = 2 * (number("0.3") + q / (1 - q))
+
+    def beyond(x: Fraction) -> Any:
+        if x < F(3, 10):
+            return number(F(3, 10) - x) + q / (1 - q)
+        step = int((x - F(3, 10)) // 1)
+        return q ** (step + 1) * (number(F(3, 10) + step + 1 - x) + q / (1 - q))
+
+    with bits(192):
+        masses = StaircaseMasses(mechanism)
+        for x in ("0", "0.2", "0.3", "0.31", "1.3", "1.2999", "2", "57.7"):
+            right = beyond(F(x)) / mass
+            assert contains(masses.probability((point(F(x)), None)), right)
+            assert contains(masses.probability((None, point(-F(x)))), right)
+            assert contains(masses.probability((None, point(F(x)))), 1 - right)
+            assert contains(masses.probability((point(-F(x)), point(F(x)))), 1 - 2 * right)
+        assert contains(masses.probability((None, None)), MPF(1))
 
 
 def test_thousands_of_steps() -> None:

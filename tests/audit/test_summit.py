@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import audit.shifts
+import audit.summit
 from audit.density import Density
 from audit.exact import lower, upper
 from audit.shifts import Search
@@ -158,6 +159,36 @@ def test_a_missing_root_gives_no_summit_and_a_superfluous_one_does_no_harm() -> 
         assert proposed(pair, epsilon, shifts, sorted([*roots, roots[lost]]), [])[1] is None
     assert proposed(pair, epsilon, shifts, [], [])[1] is None
     assert proposed(pair, epsilon, shifts, roots[::-1], [])[1] is None
+
+
+def test_no_more_cells_are_looked_at_than_the_budget_has(monkeypatch: pytest.MonkeyPatch) -> None:
+    pair, epsilon, peak = PEAKS["multi-gaussian"]
+    shifts = Range(peak - Fraction(1, 2**11), peak, peak + Fraction(1, 2**11))
+    roots = roots_of(pair, epsilon, peak)
+    found = []
+    for most in range(60):
+        monkeypatch.setattr(audit.summit, "MOST_CELLS", most)
+        found.append(proposed(pair, epsilon, shifts, roots, [])[1] is not None)
+    first = found.index(True)
+    assert first > 5 and found == [False] * first + [True] * (60 - first)
+
+
+def test_outermost_points_are_sought_by_doubling() -> None:
+    """A quarter, a half, 1 … beyond the gaps: R_x < 0 from there on, for every shift of the range."""
+    for name, (pair, _, peak) in PEAKS.items():
+        start, stop = peak - Fraction(1, 2**11), peak + Fraction(1, 2**11)
+        with bits(128):
+            span = Density(pair[0].unit_form).span((start, stop), Fraction(1), Fraction(0))
+            assert span is not None
+            for low, high in ((fmpq(-1), fmpq(1)), (fmpq(-9), fmpq(9)), (fmpq(-1, 3), fmpq(5))):
+                first, last = audit.summit._outermost(span, Range(start, peak, stop), low, high)
+                assert first is not None and last is not None, name
+                for away in (low - first, last - high):
+                    assert away * 4 in [2**k for k in range(audit.summit.MOST_STEPS)]
+                for shift in (start, stop):
+                    for x in (first, first - 1, last, last + 1):
+                        there, here = number(Fraction(int(x.p), int(x.q)) + shift), number(Fraction(int(x.p), int(x.q)))
+                        assert log_slope(pair[1], there) < log_slope(pair[1], here)
 
 
 def test_there_is_none_where_two_roots_are_about_to_appear() -> None:

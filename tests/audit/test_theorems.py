@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import itertools
 from fractions import Fraction
 
 import pytest
+from flint import arb
 from hypothesis import given
 from hypothesis import strategies as st
 
 from audit.decide import decide
 from audit.exact import ball, enclosure
-from audit.theorems import condition_4a, decide_theorem_4_2, grid_size, normal_cdf, ratio_5a
-from audit.verdict import Limits, Verdict
+from audit.shape import LogCurve
+from audit.theorems import _Extremum, condition_4a, decide_theorem_4_2, grid_size, normal_cdf, ratio_5a
+from audit.verdict import Expired, Limits, Verdict
 from mechanisms.claims import Statement, Theorem32, Theorem42
 from mechanisms.families import Gaussian, QuasiGaussian
 from tests.audit.support import FEW, PRECISIONS, bits, contains, multi_gaussian, quasi_gaussian
@@ -92,6 +95,108 @@ def test_condition_5a_encloses_the_log_of_the_ratio(sigma: str, epsilon: str) ->
         assert (found.verdict is Verdict.VERIFIED) == (max(logs) - min(logs) < number(epsilon))
 
 
+@pytest.mark.parametrize(("sigma", "epsilon"), [("0.15", "10"), ("0.5", "1"), ("2", "2"), ("0.04", "3"), ("30", "0.5")])
+def test_the_ratio_of_5a_is_enclosed_tightly_in_few_cells(sigma: str, epsilon: str) -> None:
+    mechanism, claim = theorem_4_2(sigma, epsilon, "0.1")
+    with bits(192):
+        found, few = ratio_5a(mechanism, claim, Limits(cells=120)), ratio_5a(mechanism, claim, Limits(cells=8))
+    assert found is not None and few is not None and found.name == "(5a)"
+    width = found.value.upper - found.value.lower
+    assert 0 <= width <= found.value.upper / 2**29
+    assert few.value.lower <= found.value.upper and found.value.lower <= few.value.upper
+    density, high, low = quasi_gaussian(sigma, epsilon)[1].pieces[1], MPF(0), MPF(0)
+    for sign in (1, -1):  # the extremum, by a grid that closes in on it
+        start, stop = MPF(0), MPF(1)
+        for _ in range(14):
+            grid = [start + (stop - start) * i / 24 for i in range(25)]
+            logs = [sign * CONTEXT.log(density.value(x)) for x in grid]
+            at = logs.index(max(logs))
+            start, stop = grid[max(at - 1, 0)], grid[min(at + 1, 24)]
+        high, low = (max(logs), low) if sign > 0 else (high, -max(logs))
+    assert number(found.value.lower) - MPF(10) ** -20 <= high - low <= number(found.value.upper) + MPF(10) ** -20
+
+
+def test_the_ratio_of_5a_is_decided_where_it_is_told_from_epsilon_and_open_where_not() -> None:
+    """The largest and the smallest value are found at an end and inside; ε a hair to either side."""
+    mechanism, claim = theorem_4_2("0.5", "1", "0.1")
+    with bits(192):
+        found = ratio_5a(mechanism, claim, Limits())
+        assert found is not None
+        for gap, verdict in (("1e-9", Verdict.VERIFIED), ("-1e-9", Verdict.REFUTED)):
+            near = Theorem42(epsilon=found.value.upper * (1 + Fraction(gap)), delta="0.1")
+            again = ratio_5a(mechanism, near, Limits())
+            assert again is not None and again.verdict is verdict
+            one = ratio_5a(mechanism, near, Limits(cells=1))
+            assert one is not None and one.verdict is Verdict.INCONCLUSIVE
+        with pytest.raises(Expired):
+            ratio_5a(mechanism, claim, Limits(expired=lambda: True))
+
+
+@pytest.mark.parametrize("order", list(itertools.permutations(range(4))))
+@pytest.mark.parametrize("sign", [1, -1])
+def test_the_bound_of_an_extremum_is_beyond_that_of_every_cell(sign: int, order: tuple[int, ...]) -> None:
+    """Also of cells that floats, which order the heap, do not tell apart."""
+    mechanism, _ = theorem_4_2("0.5", "1", "0.1")
+    with bits(192):
+        found = _Extremum(LogCurve(mechanism.unit_form.pieces[0].sum), sign, arb(1))
+        found.split()
+        (_, _, left, right, _), *_ = found._heap
+        cells = [ball(sign * (1 + Fraction(k, 2**100))) for k in order]
+        found._heap = [(-sign * float(bound), k, left, right, bound) for k, bound in enumerate(cells)]
+        assert len({entry[0] for entry in found._heap}) == 1
+        extreme = found.bound()
+        assert all(bound <= extreme if sign > 0 else bound >= extreme for bound in cells)
+
+
+def test_the_quotient_of_4a_is_decided_with_as_many_bits_as_it_needs() -> None:
+    """δ at D(Δ) to 60 digits: 128 bits are too few, and the figures are those of more."""
+    sigma, epsilon = "0x1.ee8d97078e168p+0", "2"
+    with CONTEXT.workdps(120):
+        s, e = number(Fraction(float.fromhex(sigma))), MPF(2)
+
+        def cdf(z: object) -> object:
+            return CONTEXT.erfc(-z / CONTEXT.sqrt(2)) / 2  # type: ignore[operator]
+
+        h1 = CONTEXT.exp(2 * e) * cdf(-e * s - 1 / s) - cdf(-e * s + 1 / s)
+        root = Fraction(CONTEXT.nstr(-h1 / (CONTEXT.exp(e) + 2 * cdf(1 / s)), 100))
+    for gap, verdict in ((Fraction(1, 10**60), Verdict.VERIFIED), (-Fraction(1, 10**60), Verdict.REFUTED)):
+        mechanism = QuasiGaussian(sensitivity=1, sigma=Fraction(float.fromhex(sigma)), epsilon=epsilon)
+        claim = Theorem42(epsilon=epsilon, delta=root * (1 + gap))
+        found = decide_theorem_4_2(mechanism, claim, Limits())
+        assert found.verdict is verdict and found.bits == 256 and found.boxes == 0
+        assert [condition.name for condition in found.conditions] == ["(4a)", "(5a)"]
+        assert found.conditions[0].verdict is verdict and found.conditions[1].verdict is Verdict.VERIFIED
+        open_ = decide_theorem_4_2(mechanism, claim, Limits(bits=255))
+        assert (
+            open_.boxes == 0
+            and open_.verdict is Verdict.INCONCLUSIVE
+            and open_.conditions[0].verdict is Verdict.INCONCLUSIVE
+        )
+        assert open_.reason == "255 bits do not resolve it; raise the limit on bits"
+
+
+@pytest.mark.parametrize("unit", ["2.5", "1/7"])
+def test_the_conditions_of_theorem_4_2_depend_on_the_ratio_of_scale_and_sensitivity(unit: str) -> None:
+    size = Fraction(unit)
+    for sigma, epsilon in (("0.15", "10"), ("2", "2")):
+        one, claim = theorem_4_2(sigma, epsilon, "0.1")
+        wide = QuasiGaussian(sensitivity=size, sigma=size * Fraction(sigma), epsilon=epsilon)
+        plain, scaled = (decide_theorem_4_2(mechanism, claim, Limits()) for mechanism in (one, wide))
+        assert plain == scaled and len(plain.conditions) == 2
+
+
+def test_a_wide_scale_has_the_coarsest_grid() -> None:
+    mechanism = Gaussian(sensitivity=1, sigma="1e9")
+    assert grid_size(mechanism, Theorem32(epsilon="1", delta="0.5", eta="0.5"), Limits()) == 1
+
+
+@pytest.mark.parametrize("limit", [128, 255, 256])
+def test_the_bits_that_are_allowed_tell_the_grid(limit: int) -> None:
+    mechanism = Gaussian(sensitivity=1, sigma=1)
+    claim = Theorem32(epsilon="1", delta="1e-40", eta="1e-6")  # 153 bits
+    assert (grid_size(mechanism, claim, Limits(bits=limit)) is None) == (limit < 256)
+
+
 @pytest.mark.parametrize(
     ("sigma", "epsilon", "delta", "failed"),
     [
@@ -99,7 +204,7 @@ def test_condition_5a_encloses_the_log_of_the_ratio(sigma: str, epsilon: str) ->
         ("0x1.ee8d97078e167p+0", "2", "1e-5", "(4a)"),
         ("0x1.7a5e3a52e877fp-3", "10", "0.25", None),
         ("0x1.7a5e3a52e877ep-3", "10", "0.25", "(5a)"),
-        ("1e-30", "5", "1e-9", "(4a)"),
+        ("1e-30", "5", "1e-9", "(4a) and (5a)"),
         ("1e-200", "5", "0.1", "(5a)"),
         ("1e200", "5", "0.1", None),
         ("1", "100000", "0.1", None),
@@ -109,18 +214,27 @@ def test_decisions(sigma: str, epsilon: str, delta: str, failed: str | None) -> 
     mechanism, claim = theorem_4_2(sigma, epsilon, delta)
     found = decide(Statement(mechanism, claim))
     assert found.verdict is (Verdict.VERIFIED if failed is None else Verdict.REFUTED)
-    assert failed is None or failed in found.reason
+    assert found.reason == (
+        f"condition {failed} of Theorem 4.2 does not hold" if failed else "both conditions of Theorem 4.2 hold"
+    )
+    assert found.boxes == 0 and found.sup_delta is found.worst_shift is found.witness is None
+    assert [(condition.name, condition.demand) for condition in found.conditions] == [
+        ("(4a)", "(h₁ + h₂)/(e^ε + 2Φ(Δ/σ)) is at least 0"),
+        ("(5a)", "log(max f / min f) over [0, Δ] is at most ε"),
+    ]
     for condition in found.conditions:
         assert condition.value.lower <= condition.value.upper
-    if failed == "(4a)":
+    if failed and "(4a)" in failed:
         assert found.conditions[0].value.upper < 0
-    if failed == "(5a)":
+    if failed and "(5a)" in failed:
         assert found.conditions[1].value.lower > Fraction(epsilon)
 
 
 def test_a_decision_ended_by_its_limits_says_so() -> None:
     mechanism, claim = theorem_4_2("0x1.7a5e3a52e877fp-3", "10", "0.25")
-    assert decide_theorem_4_2(mechanism, claim, Limits(expired=lambda: True)).verdict is Verdict.INCONCLUSIVE
+    late = decide_theorem_4_2(mechanism, claim, Limits(expired=lambda: True))
+    assert (late.verdict, late.boxes, late.bits, late.conditions) == (Verdict.INCONCLUSIVE, 0, 128, ())
+    assert late.reason == "the time limit ended the search; raise it"
     few = decide_theorem_4_2(mechanism, claim, Limits(cells=2, bits=128))
     assert few.verdict is Verdict.INCONCLUSIVE and "bits" in few.reason
 

@@ -9,7 +9,7 @@ from audit.verdict import Expired, Limits, Verdict
 
 @pytest.mark.parametrize("verdict", list(Verdict))
 def test_a_verdict_is_not_a_truth_value(verdict: Verdict) -> None:
-    with pytest.raises(TypeError, match="three values"):
+    with pytest.raises(TypeError, match=r"^a verdict has three values; compare it with Verdict\.VERIFIED$"):
         bool(verdict)
 
 

@@ -14,7 +14,7 @@ from scipy import integrate
 
 from audit.decide import decide
 from audit.verdict import Verdict
-from audit.zcdp import mixture_rho
+from audit.zcdp import _above_log_inverse_weight, mixture_rho
 from mechanisms.claims import Direct, Statement, Theorem32, ZeroConcentrated, read_claim, read_statement
 from mechanisms.families import Declared, DeclaredMixture, Gaussian, Mechanism, MultiGaussian, QuasiGaussian
 from mechanisms.numbers import InputError
@@ -41,7 +41,10 @@ def test_exact_at_equality(name: str) -> None:
     for rho, verdict in ((least, Verdict.VERIFIED), (least + unit, Verdict.VERIFIED), (least - unit, Verdict.REFUTED)):
         decision = decide(Statement(noise, ZeroConcentrated(rho=rho)))
         (condition,) = decision.conditions
-        assert decision.verdict is verdict
+        assert decision.verdict is verdict and (decision.bits, decision.boxes) == (0, 0)
+        held = decision.reason == "ρ is at least Δ²/(2σ²), which Corollary 3.7 gives"
+        assert held == (verdict is Verdict.VERIFIED)
+        assert (condition.name, condition.demand) == ("ρ", "ρ − Δ²/(2σ²) is at least 0")
         assert condition.verdict is verdict
         assert condition.value.lower == condition.value.upper == rho - least
 
@@ -112,10 +115,38 @@ def test_no_order_exceeds_the_least_rho(mechanism: Any, share: float, order: flo
     assert math.log(integral - error) / (order - 1) <= order * float(least) * (1 + 1e-9)
 
 
+@pytest.mark.parametrize(
+    ("mechanism", "bound"),
+    [
+        (MultiGaussian(sensitivity=1, sigma=1, K=3, epsilon="0.5"), Fraction(15, 2)),
+        (MultiGaussian(sensitivity=1, sigma=1, K=0, epsilon=7), Fraction(0)),
+        (DeclaredMixture(sensitivity=1, sigma=1, components=(("2", "0"), ("3", "1"), ("1/2", "2"))), Fraction(17)),
+        (DeclaredMixture(sensitivity=1, sigma=1, components=(("1", "3"), ("1/5", "0"), ("1", "3"))), Fraction(11, 10)),
+        (DeclaredMixture(sensitivity=1, sigma=1, components=(("1", "0"),)), Fraction(0)),
+        (Gaussian(sensitivity=1, sigma=1), Fraction(0)),
+    ],
+)
+def test_the_weight_of_the_largest_mean(mechanism: Any, bound: Fraction) -> None:
+    """K (ε + 2), and total/w − 1 where a mean other than 0 stands for two components."""
+    assert _above_log_inverse_weight(mechanism) == bound
+    rows = mixture(mechanism) if not isinstance(mechanism, Gaussian) else [(0.0, 1.0)]
+    top = max(mean for mean, _ in rows)
+    assert -math.log(sum(weight for mean, weight in rows if mean == top)) <= float(bound) + 1e-12
+
+
+def test_the_stated_order_is_that_of_the_inequality() -> None:
+    """(2 log(1/w) + log 2)/gap, and 2 at the least; digits are rounded up."""
+    mechanism = MultiGaussian(sensitivity=1, sigma=1, K=1, epsilon=1)  # log(1/w) ≤ 3
+    for gap, order in (("1/100", "670"), ("1/7", "46.9"), ("0.3", "22.3334"), ("0.499", "13.4269")):
+        assert stated_order(mechanism, Fraction(1, 2) - Fraction(gap)) == float(order)
+    narrow = MultiGaussian(sensitivity=1, sigma="0.1", K=1, epsilon=1)
+    assert stated_order(narrow, Fraction(1)) == 2  # a gap of 49
+
+
 def test_gaussian_is_refuted_at_every_order() -> None:
     for name in ("gaussian", "multi-gaussian, K = 0"):
         decision = decide(Statement(NOISE[name], ZeroConcentrated(rho=1)))
-        assert decision.reason.endswith("at every order α")
+        assert decision.reason == "ρ is below Δ²/(2σ²): the Rényi divergence at shift Δ exceeds ρ α at every order α"
 
 
 def test_only_mixtures_of_one_sigma() -> None:

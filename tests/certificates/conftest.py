@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import copy
 import json
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from fractions import Fraction
@@ -127,6 +128,16 @@ def put(document: Any, path: str, value: Any) -> None:
         del document[last]
     else:
         document[last] = value
+
+
+@pytest.fixture
+def elsewhere(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The machine's own time is not UTC."""
+    with monkeypatch.context() as patch:
+        patch.setenv("TZ", "XYZ+5")
+        time.tzset()
+        yield
+    time.tzset()
 
 
 @pytest.fixture(scope="session")

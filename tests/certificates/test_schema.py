@@ -3,19 +3,37 @@
 from __future__ import annotations
 
 import json
+import re
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import certificates.schema
+from audit.verdict import Condition, Enclosure, Verdict, Witness
 from certificates.errors import NumberError, SchemaError
-from certificates.schema import CertificateRecord, convert, json_schema, read_recorded
+from certificates.schema import CertificateRecord, Recorded, convert, json_schema, read_recorded
 from mechanisms.numbers import InputError
+from tests.certificates.support import message
+
+TIMES = "a time in UTC such as 2026-01-31T12:00:00Z"
 
 
-def read(document: Any) -> None:
-    read_recorded(convert(document, CertificateRecord).signed)
+def read(document: Any) -> Recorded:
+    return read_recorded(convert(document, CertificateRecord).signed)
+
+
+def leaves(value: Any, path: str) -> Iterator[tuple[str, Any]]:
+    """The dotted paths of all that is no object and no list, and what stands there."""
+    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else None
+    if items is None:
+        yield path, value
+        return
+    for name, item in items:
+        yield from leaves(item, f"{path}.{name}")
 
 
 def test_published_schema_is_that_of_the_code() -> None:
@@ -97,10 +115,126 @@ def test_defect_is_named(workshop: Any, path: str, value: Any, where: str) -> No
     assert len(str(caught.value)) < 250
 
 
+@pytest.mark.parametrize(
+    ("path", "value", "got", "expected"),
+    [
+        ("signed", ..., "nothing", "this field"),
+        ("signed.evidence.bits", ..., "nothing", "this field"),
+        ("X1", 1, "an unknown field", "only fields of the schema"),
+        ("signed.evidence.more", 1, "an unknown field", "only fields of the schema"),
+        ("signed.verdict", "true", "true", "a value that the schema names"),
+        ("signed.evidence.bits", "128", "str", "int"),
+        ("signed.evidence.bits", -1, "something else", "int >= 0"),
+        ("signed.evidence.reason", "\x07", "\x07", "printable characters only"),
+        ("signed.issued", "2026-02-30T12:00:00Z", "2026-02-30T12:00:00Z", TIMES),
+        ("signed.issued", "２０２６-01-31T12:00:00Z", "２０２６-01-31T12:00:00Z", TIMES),
+        ("signed.evidence.refutation.grid_index", "1/2", "1/2", "a whole number"),
+    ],
+)
+def test_message_says_what_was_got_and_expected(workshop: Any, path: str, value: Any, got: str, expected: str) -> None:
+    document = workshop.document()
+    workshop.put(document, path, value)
+    with pytest.raises(InputError) as caught:
+        read(document)
+    assert message(caught) == (path, got, expected)
+
+
 @pytest.mark.parametrize("document", [None, [], "x", 1, True, {}])
 def test_not_an_object(document: Any) -> None:
-    with pytest.raises(SchemaError):
+    with pytest.raises(SchemaError) as caught:
         read(document)
+    assert caught.value.where == ("signed" if document == {} else "document")
+
+
+def test_file_stands_before_the_field(workshop: Any) -> None:
+    with pytest.raises(SchemaError) as caught:
+        convert(None, CertificateRecord, "c.json")
+    assert message(caught) == ("c.json", "null", "object")
+    document = workshop.document()
+    workshop.put(document, "signed.evidence.bits", "128")
+    with pytest.raises(SchemaError) as caught:
+        convert(document, CertificateRecord, "c.json")
+    assert message(caught) == ("c.json: signed.evidence.bits", "str", "int")
+
+
+PROSE = {"reason", "note", "name", "demand", "version", "python", "python_flint", "flint", "numpy", "scipy"}
+OF_ITS_OWN = ("signed._type", "signed.schema_version", "signed.verdict", "signed.issued", "signed.statement")
+
+
+@pytest.mark.parametrize("name", ["refuted", "peaked", "theorem-3.2", "theorem-4.2"])
+def test_every_field_is_named_by_its_own_defect(workshop: Any, name: str) -> None:
+    seen = 0
+    for path, value in leaves(workshop.document(name)["signed"], "signed"):
+        if not isinstance(value, str) or path.startswith(OF_ITS_OWN) or path.endswith(".verdict"):
+            continue
+        is_prose = path.rpartition(".")[2] in PROSE
+        document = workshop.document(name)
+        workshop.put(document, path, "\x07" if is_prose else "nan")
+        with pytest.raises(InputError) as caught:
+            read(document)
+        assert caught.value.where == re.sub(r"\.(\d+)", r"[\1]", path)
+        seen += 1
+    assert seen > 20
+
+
+def test_every_number_is_read_from_its_own_field(workshop: Any) -> None:
+    """Each field of the same type with a number of its own."""
+    document = workshop.document("theorem-4.2")
+    signed = document["signed"]
+    evidence = signed["evidence"]
+
+    def ends(lower: int) -> dict[str, str]:
+        return {"lower": str(lower), "upper": f"{lower}.5"}
+
+    def witness(number: int) -> dict[str, Any]:
+        return {
+            "shift": str(number),
+            "event": [[None, str(number + 1)], [str(number + 2), None]],
+            "probability_shifted": ends(number + 3),
+            "bound": ends(number + 4),
+            "grid_index": str(number + 5),
+            "grid_size": str(number + 6),
+        }
+
+    condition = {"name": "(4a)", "demand": "positive", "value": ends(4), "verdict": "inconclusive"}
+    evidence |= {"sup_delta": ends(1), "worst_shift": "2", "slack": ends(3), "conditions": [condition]}
+    evidence |= {"witness": witness(10), "refuted_below": "5", "refutation": witness(20)}
+    signed["losses"] = {"l1": ends(6), "l2": ends(7)}
+    signed["float_figures"] = {"l1": "8", "l2": "9"}
+    signed["scales"] = {"sigma": "30", "sigma_decimal": "31", "float_sigma": "32"}
+    signed |= {"issued": "2026-01-31T12:34:56Z", "verdict": "refuted"}
+
+    def enclosure(lower: int) -> Enclosure:
+        return Enclosure(Fraction(lower), lower + Fraction(1, 2))
+
+    def read_witness(number: int) -> Witness:
+        return Witness(
+            shift=Fraction(number),
+            event=((None, Fraction(number + 1)), (Fraction(number + 2), None)),
+            probability_shifted=enclosure(number + 3),
+            bound=enclosure(number + 4),
+            grid_index=number + 5,
+            grid_size=number + 6,
+        )
+
+    assert read(document) == Recorded(
+        issued=datetime(2026, 1, 31, 12, 34, 56, tzinfo=UTC),
+        verdict=Verdict.REFUTED,
+        sup_delta=enclosure(1),
+        worst_shift=Fraction(2),
+        slack=enclosure(3),
+        witness=read_witness(10),
+        conditions=(Condition("(4a)", "positive", enclosure(4), Verdict.INCONCLUSIVE),),
+        refuted_below=Fraction(5),
+        refutation=read_witness(20),
+        l1=enclosure(6),
+        l2=enclosure(7),
+        float_l1=Fraction(8),
+        float_l2=Fraction(9),
+        sigma=Fraction(30),
+        sigma_decimal=Fraction(31),
+        float_sigma=Fraction(32),
+    )
 
 
 def test_text_of_a_condition_is_for_a_terminal(workshop: Any) -> None:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import base64
 import hashlib
+import re
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
-from securesystemslib.signer import SIGNER_FOR_URI_SCHEME, CryptoSigner, Signature, Signer  # type: ignore[attr-defined]
 
 from certificates import signing
 from certificates.errors import (
@@ -21,8 +22,17 @@ from certificates.errors import (
     PassphraseError,
     PermissionsError,
     SigningError,
+    TooLargeError,
 )
-from certificates.signing import PublicKey, create_key_file, load_key_file, load_signer, read_public_key, sign
+from certificates.signing import (
+    MAX_KEY_BYTES,
+    PublicKey,
+    create_key_file,
+    load_key_file,
+    read_public_key,
+    sign,
+)
+from tests.certificates.support import MESSAGE, PUBLIC, SIGNATURE, message
 
 P = 2**255 - 19
 
@@ -44,19 +54,27 @@ SMALL_ORDER = [
     "eeffffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff",
 ]
 
-# RFC 8032, section 7.1, test 2.
-PUBLIC = "3d4017c3e843895a92b70aa74d1b7ebc9c982ccf2ec4968cc0cd55f12af4660c"
-MESSAGE = b"\x72"
-SIGNATURE = (
-    "92a009a9f0d4cab8720e820b5f642540a2b27b5416503f8fb3762223ebdb69da"
-    "085ac1e43e15996e458f3613d0f11d8c387b2eaeb4302aeeb00d291612bb0c00"
-)
-
 
 @pytest.mark.parametrize("text", SMALL_ORDER)
 def test_small_order_key_is_refused(text: str) -> None:
-    with pytest.raises(KeyRefusedError, match="small order"):
+    with pytest.raises(KeyRefusedError) as caught:
         PublicKey.from_text(text)
+    expected = "a key that is not of small order (with this one, anyone can sign)"
+    assert message(caught) == ("public key", text, expected)
+
+
+def test_unsound_key_is_named_where_it_stands(tmp_path: Path) -> None:
+    path = tmp_path / "public.pem"
+    pem = PublicKey.from_text(PUBLIC).pem()
+    der = base64.b64decode(b"".join(pem.splitlines()[1:-1]))
+    unsound = base64.b64encode(der[:-32] + bytes.fromhex(SMALL_ORDER[2]))
+    path.write_bytes(b"-----BEGIN PUBLIC KEY-----\n" + unsound + b"\n-----END PUBLIC KEY-----\n")
+    with pytest.raises(KeyRefusedError) as caught:
+        read_public_key(str(path))
+    assert message(caught)[:2] == (str(path), SMALL_ORDER[2])
+    with pytest.raises(KeyRefusedError) as caught:
+        PublicKey.from_text(SMALL_ORDER[2], "keys[0]")
+    assert caught.value.where == "keys[0]"
 
 
 def test_small_order_table_is_complete() -> None:
@@ -81,8 +99,10 @@ def test_key_that_signs_everything() -> None:
 
 @pytest.mark.parametrize("y", range(2, 19))
 def test_second_encoding_of_a_point_is_refused(y: int) -> None:
-    with pytest.raises(KeyRefusedError):
-        PublicKey((y + P).to_bytes(32, "little"))
+    raw = (y + P).to_bytes(32, "little")
+    with pytest.raises(KeyRefusedError) as caught:
+        PublicKey(raw)
+    assert message(caught) == ("public key", raw.hex(), "the shortest encoding of a public key")
 
 
 def test_bytes_that_are_no_point_are_refused() -> None:
@@ -91,7 +111,9 @@ def test_bytes_that_are_no_point_are_refused() -> None:
         try:
             PublicKey(y.to_bytes(32, "little"))
         except KeyRefusedError as error:
-            assert "a point of the curve" in str(error)
+            assert error.where == "public key"
+            assert error.got == y.to_bytes(32, "little").hex()
+            assert error.expected == "a point of the curve edwards25519"
             refused += 1
     assert 15 < refused < 45  # about half of all y have no x
 
@@ -100,13 +122,18 @@ def test_bytes_that_are_no_point_are_refused() -> None:
     "text", [PUBLIC.upper(), PUBLIC[:-1], PUBLIC + "0", " " + PUBLIC[1:], "x" * 64, "", PUBLIC + "\n"]
 )
 def test_key_text_of_another_form(text: str) -> None:
-    with pytest.raises(KeyRefusedError, match="64 lower-case hex digits"):
+    with pytest.raises(KeyRefusedError) as caught:
         PublicKey.from_text(text)
+    assert message(caught) == ("public key", text, "64 lower-case hex digits")
+    with pytest.raises(KeyRefusedError) as caught:
+        PublicKey.from_text(text, "keys[0]")
+    assert caught.value.where == "keys[0]"
 
 
 def test_key_of_another_length() -> None:
-    with pytest.raises(KeyRefusedError, match="31 bytes"):
+    with pytest.raises(KeyRefusedError) as caught:
         PublicKey(bytes(31))
+    assert message(caught) == ("public key", "31 bytes", "the 32 bytes of an Ed25519 key")
 
 
 def test_published_vector() -> None:
@@ -172,12 +199,13 @@ def test_encrypted_key_file(tmp_path: Path) -> None:
     made = create_key_file(path, b"open sesame")
     assert b"BEGIN ENCRYPTED PRIVATE KEY" in path.read_bytes()
     assert PublicKey.of_signer(load_key_file(path, lambda: b"open sesame")) == PublicKey.of_signer(made)
-    with pytest.raises(PassphraseError, match="does not open it"):
+    with pytest.raises(PassphraseError) as caught:
         load_key_file(path, lambda: b"close sesame")
-    with pytest.raises(PassphraseError, match="got an encrypted key, expected its passphrase"):
-        load_key_file(path)
-    with pytest.raises(PassphraseError, match="its passphrase"):
-        load_key_file(path, lambda: b"")
+    assert message(caught) == (str(path), "a passphrase that does not open it", "the key's own")
+    for ask in (None, lambda: b""):
+        with pytest.raises(PassphraseError) as caught:
+            load_key_file(path, ask)
+        assert message(caught) == (str(path), "an encrypted key", "its passphrase")
 
 
 def test_passphrase_is_not_asked_in_vain(tmp_path: Path) -> None:
@@ -186,8 +214,9 @@ def test_passphrase_is_not_asked_in_vain(tmp_path: Path) -> None:
 
 
 def test_empty_passphrase(tmp_path: Path) -> None:
-    with pytest.raises(PassphraseError, match="an empty one"):
+    with pytest.raises(PassphraseError) as caught:
         create_key_file(tmp_path / "key.pem", b"")
+    assert message(caught) == ("passphrase", "an empty one", "at least one character")
     assert not (tmp_path / "key.pem").exists()
 
 
@@ -211,14 +240,26 @@ def _write(path: Path, data: bytes) -> Path:
 
 def test_key_file_of_another_kind(tmp_path: Path) -> None:
     pem = _other_key().private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
-    with pytest.raises(KeyRefusedError, match="another kind"):
+    with pytest.raises(KeyRefusedError) as caught:
         load_key_file(_write(tmp_path / "key.pem", pem))
+    where, got, expected = message(caught)
+    assert (where, expected) == (str(tmp_path / "key.pem"), "an Ed25519 private key in PEM form")
+    assert re.fullmatch(r"a key of another kind \(\w*PrivateKey\)", str(got))
 
 
 @pytest.mark.parametrize("data", [b"", b"nonsense", b"-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n"])
 def test_key_file_without_a_key(tmp_path: Path, data: bytes) -> None:
-    with pytest.raises(KeyRefusedError, match="got something else"):
+    with pytest.raises(KeyRefusedError) as caught:
         load_key_file(_write(tmp_path / "key.pem", data))
+    assert message(caught) == (str(tmp_path / "key.pem"), "something else", "an Ed25519 private key in PEM form")
+
+
+@pytest.mark.parametrize(("read", "mode"), [(load_key_file, 0o600), (read_public_key, 0o644)])
+def test_key_file_too_large(tmp_path: Path, read: Callable[[str], object], mode: int) -> None:
+    (tmp_path / "key.pem").write_bytes(b"x" * (MAX_KEY_BYTES + 1))
+    (tmp_path / "key.pem").chmod(mode)
+    with pytest.raises(TooLargeError):
+        read(str(tmp_path / "key.pem"))
 
 
 def test_public_key_from_file_and_from_text(tmp_path: Path) -> None:
@@ -230,104 +271,31 @@ def test_public_key_from_file_and_from_text(tmp_path: Path) -> None:
 
 def test_public_key_file_with_a_private_key(tmp_path: Path) -> None:
     create_key_file(tmp_path / "key.pem")
-    with pytest.raises(KeyRefusedError, match="got a private key"):
-        read_public_key(str(tmp_path / "key.pem"))
+    path = str(tmp_path / "key.pem")
+    with pytest.raises(KeyRefusedError) as caught:
+        read_public_key(path)
+    assert message(caught) == (path, "a private key", "an Ed25519 public key in PEM form")
+    with pytest.raises(KeyRefusedError, match=r"^public key: got a private key"):
+        PublicKey.from_pem((tmp_path / "key.pem").read_bytes())
 
 
 def test_public_key_file_of_another_kind(tmp_path: Path) -> None:
     pem = _other_key().public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
-    with pytest.raises(KeyRefusedError, match="another kind"):
-        read_public_key(str(_write(tmp_path / "public.pem", pem)))
+    path = str(_write(tmp_path / "public.pem", pem))
+    with pytest.raises(KeyRefusedError) as caught:
+        read_public_key(path)
+    where, got, expected = message(caught)
+    assert (where, expected) == (path, "an Ed25519 public key in PEM form")
+    assert re.fullmatch(r"a key of another kind \(\w*PublicKey\)", str(got))
 
 
 def test_public_key_file_without_a_key(tmp_path: Path) -> None:
-    with pytest.raises(KeyRefusedError, match="something else"):
-        read_public_key(str(_write(tmp_path / "public.pem", b"nonsense")))
+    path = str(_write(tmp_path / "public.pem", b"nonsense"))
+    with pytest.raises(KeyRefusedError) as caught:
+        read_public_key(path)
+    assert message(caught) == (path, "something else", "an Ed25519 public key in PEM form")
     with pytest.raises(FileError):
         read_public_key(str(tmp_path / "missing.pem"))
-
-
-def test_signer_of_another_kind() -> None:
-    with pytest.raises(KeyRefusedError, match="ecdsa"):
-        sign(CryptoSigner(_other_key()), b"m")
-
-
-def test_signer_from_a_path_or_a_file_uri(tmp_path: Path) -> None:
-    key = PublicKey.of_signer(create_key_file(tmp_path / "key.pem"))
-    for reference in (str(tmp_path / "key.pem"), f"file2:{tmp_path / 'key.pem'}"):
-        assert PublicKey.of_signer(load_signer(reference, key)) == key
-    with pytest.raises(KeyRefusedError, match="another public half"):
-        load_signer(str(tmp_path / "key.pem"), PublicKey.from_text(PUBLIC))
-
-
-def test_file_uri_does_not_escape_the_mode_check(tmp_path: Path) -> None:
-    create_key_file(tmp_path / "key.pem")
-    (tmp_path / "key.pem").chmod(0o644)
-    with pytest.raises(PermissionsError):
-        load_signer(f"file2:{tmp_path / 'key.pem'}")
-
-
-class _Device(Signer):
-    """A key in a device: asks for a PIN."""
-
-    answer: str | Exception = ""
-
-    def __init__(self, public_key: Any) -> None:
-        self._key = public_key
-
-    @property
-    def public_key(self) -> Any:
-        return self._key
-
-    @classmethod
-    def from_priv_key_uri(cls, priv_key_uri: str, public_key: Any, secrets_handler: Any = None) -> Signer:
-        if secrets_handler("PIN") != "1234":
-            raise ValueError("wrong PIN")
-        return cls(public_key)
-
-    def sign(self, payload: bytes) -> Signature:
-        if isinstance(self.answer, Exception):
-            raise self.answer
-        return Signature("a name of its own", self.answer)
-
-
-@pytest.fixture
-def device(monkeypatch: pytest.MonkeyPatch) -> type[_Device]:
-    monkeypatch.setitem(SIGNER_FOR_URI_SCHEME, "device", _Device)
-    monkeypatch.setattr(_Device, "answer", SIGNATURE)
-    return _Device
-
-
-def test_device_signs(device: type[_Device]) -> None:
-    key = PublicKey.from_text(PUBLIC)
-    signer = load_signer("device:slot", key, lambda: b"1234")
-    assert sign(signer, MESSAGE) == (key.keyid, SIGNATURE)
-
-
-def test_device_needs_the_public_half(device: type[_Device]) -> None:
-    with pytest.raises(KeyRefusedError, match="no public key"):
-        load_signer("device:slot")
-
-
-def test_device_without_its_secret(device: type[_Device]) -> None:
-    key = PublicKey.from_text(PUBLIC)
-    with pytest.raises(PassphraseError, match="the PIN"):
-        load_signer("device:slot", key)
-    with pytest.raises(SigningError, match="wrong PIN"):
-        load_signer("device:slot", key, lambda: b"0000")
-
-
-def test_unknown_scheme() -> None:
-    with pytest.raises(SigningError, match="nosuch"):
-        load_signer("nosuch:x", PublicKey.from_text(PUBLIC))
-
-
-@pytest.mark.parametrize("answer", ["00" * 64, SIGNATURE.upper(), ValueError("gone"), OSError("unplugged")])
-def test_device_that_fails(device: type[_Device], monkeypatch: pytest.MonkeyPatch, answer: object) -> None:
-    monkeypatch.setattr(_Device, "answer", answer)
-    signer = load_signer("device:slot", PublicKey.from_text(PUBLIC), lambda: b"1234")
-    with pytest.raises(SigningError):
-        sign(signer, MESSAGE)
 
 
 def test_every_error_is_one_class_of_this_package() -> None:

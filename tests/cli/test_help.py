@@ -27,7 +27,7 @@ COMMANDS = list(_commands(main))
 
 def test_the_commands_are_those_of_the_specification() -> None:
     expected = {"calibrate", "certify", "verify", "show", "compare", "grid", "published"}
-    expected |= {"plot", "report", "compose", "keygen", "trust"}
+    expected |= {"plot", "report", "release", "compose", "keygen", "trust"}
     assert {path[0] for path in COMMANDS if path} == expected
     assert {path[1] for path in COMMANDS if len(path) == 2} == {"add", "list", "remove"}
 

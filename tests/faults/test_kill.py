@@ -50,18 +50,6 @@ def test_cells_that_were_finished_when_a_worker_died_are_kept() -> None:
     assert finished[:2] == ["one", "two"]
 
 
-def test_an_interrupt_while_modules_are_read_is_quiet(program: Program) -> None:
-    before = (
-        "import signal, sys, os\nsignal.signal(signal.SIGINT, signal.default_int_handler)\n"
-        "class Finder:\n    @staticmethod\n    def find_spec(name, *_):\n"
-        "        if name == 'certificates.console':\n            os.kill(os.getpid(), signal.SIGINT)\n"
-        "sys.meta_path.insert(0, Finder)"
-    )
-    with program("--help", before=before) as process:
-        output, error = process.communicate(timeout=60)
-    assert (process.returncode, output, error) == (130, b"", b"")
-
-
 def _workers(process: int) -> list[int]:
     """The processes that this one started and that run."""
     command = ["ps", "-ww", "-o", "pid=,stat=,args=", "--ppid", str(process)]

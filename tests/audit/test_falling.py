@@ -1,0 +1,103 @@
+"""Densities that fall from 0 on: which are shown to, and that the largest shift is their worst."""
+
+from __future__ import annotations
+
+import itertools
+import random
+from fractions import Fraction
+from typing import Any
+
+import pytest
+
+from audit.decide import decide
+from audit.shape import falls_from_centre
+from audit.verdict import Limits, Verdict
+from tests.audit.support import ZOO, bits, declared, multi_gaussian, statement
+from tests.soundness.referee import MPF
+
+FALLING = {"gaussian", "laplace", "truncated-laplace", "uniform", "steps", "two-rates", "huber", "flipped-huber"}
+Rows = list[tuple[str, str, str, list[tuple[str, str]]]]
+
+
+@pytest.mark.parametrize("name", ZOO)
+def test_which_densities_are_shown_to_fall(name: str) -> None:
+    assert falls_from_centre(ZOO[name][0].unit_form) == (name in FALLING)
+
+
+@pytest.mark.parametrize(
+    ("what", "pieces"),
+    [
+        ("a slope up", [("0", "1", "0", [("0", "0.01"), ("0", "-5")]), ("1", "2", "0", [("-9", "0")])]),
+        ("a slope up later", [("0", "1", "0", [("0", "0")]), ("1", "2", "1", [("-9", "0.01")])]),
+        ("a jump up", [("0", "1", "0", [("0", "-1")]), ("1", "inf", "0", [("0.1", "-1")])]),
+        ("a jump of 10^-30", [("0", "1", "0", [("0", "-1")]), ("1", "inf", "0", [("1e-30", "-1")])]),
+        ("a jump up of sums", [("0", "1", "0", [("0", "-1"), ("0", "0")]), ("1", "inf", "0", [("0.4", "-0.01")])]),
+        ("a gap", [("0", "1", "0", [("0", "0")]), ("1", "2", "0", []), ("2", "3", "0", [("-1", "0")])]),
+        ("nothing at 0", [("0", "1", "0", []), ("1", "2", "0", [("0", "0")])]),
+    ],
+)
+def test_what_rises_is_not_called_falling(what: str, pieces: Rows) -> None:
+    with bits(128):
+        assert not falls_from_centre(declared(*pieces, scale=1)[0].unit_form), what
+
+
+@pytest.mark.parametrize(
+    ("what", "pieces"),
+    [
+        ("a jump down of 10^-30", [("0", "1", "0", [("0", "-1")]), ("1", "inf", "0", [("-1e-30", "-1")])]),
+        ("the same value", [("0", "1", "0", [("0", "-1")]), ("1", "inf", "1/2", [("-1/2", "0")])]),
+        ("a jump down of sums", [("0", "1", "0", [("0", "-1"), ("0", "0")]), ("1", "inf", "0", [("0.3", "-0.01")])]),
+        ("an end", [("0", "1", "1", [("0", "-1"), ("0", "-2")]), ("1", "2", "0", []), ("2", "3", "0", [])]),
+    ],
+)
+def test_what_falls(what: str, pieces: Rows) -> None:
+    with bits(128):
+        assert falls_from_centre(declared(*pieces, scale=1)[0].unit_form), what
+
+
+def falling(rng: random.Random) -> Rows:
+    """Two or three pieces with slopes down and jumps down between them."""
+    ends = [str(Fraction(rng.randint(2, 9), 10) + i) for i in range(rng.randint(1, 2))] + ["inf"]
+    rows: Any = []
+    height = Fraction(0)
+    for start, stop in itertools.pairwise(["0", *ends]):
+        c = rng.choice(["0", "0.5"])
+        slopes = [f"-{rng.uniform(0.3, 4):.2f}" for _ in range(rng.randint(1, 2))]
+        # Lines through a common value at the start of the piece, which is below the end of the piece before.
+        lines = [(str(height - Fraction(b) * Fraction(start) + Fraction(c) * Fraction(start) ** 2), b) for b in slopes]
+        rows.append((start, stop, c, lines))
+        if stop != "inf":
+            width, at = Fraction(stop) - Fraction(start), Fraction(stop)
+            height += min(map(Fraction, slopes)) * width - Fraction(c) * (at**2 - Fraction(start) ** 2) - 1
+    return rows
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_the_largest_shift_is_the_worst(seed: int) -> None:
+    """By the referee, at ε = 0 and more; and decided there, to the last digits."""
+    rng = random.Random(seed)
+    mechanism, density = declared(*falling(rng), scale=0.3)
+    epsilon = rng.choice(["0", "0.3", "1"])
+    with bits(128):
+        assert falls_from_centre(mechanism.unit_form)
+    values = [density.divergence(Fraction(i, 9), epsilon) for i in range(10)]
+    assert all(a <= b * (1 + MPF(10) ** -40) + MPF(10) ** -40 for a, b in itertools.pairwise(values))
+    top = Fraction(str(values[-1]))
+    for side, verdict in ((1, Verdict.VERIFIED), (-1, Verdict.REFUTED)):
+        claim = statement(mechanism, epsilon, top * (1 + side * Fraction(1, 10**12)) if top else Fraction(0))
+        assert decide(claim).verdict is (verdict if top else Verdict.VERIFIED)
+
+
+def test_pure_privacy_of_a_sum_of_laplace_densities_is_not_left_open() -> None:
+    """The slope at 0 is above ε, the log-ratio over a whole sensitivity below it: D is 0 at every shift."""
+    lines = [("-1.4682", "-4.0879"), ("-1.3883", "-3.9217"), ("-1.8629", "-1.995"), ("-0.9536", "-1.2236")]
+    mechanism, _ = declared(("0", "inf", "0", lines), scale=0.2)
+    assert decide(statement(mechanism, "1.99", "0"), Limits(boxes=0)).verdict is Verdict.VERIFIED
+    assert decide(statement(mechanism, "1.9", "0")).verdict is Verdict.REFUTED
+
+
+def test_two_peaks_are_not_taken_for_one() -> None:
+    mechanism, density = multi_gaussian("0.33", 4, "1")
+    shift, top = density.supremum("1")
+    assert 0 < shift < 1 and not falls_from_centre(mechanism.unit_form)
+    assert decide(statement(mechanism, "1", Fraction(str(top)) * Fraction(99, 100))).verdict is Verdict.REFUTED
