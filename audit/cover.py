@@ -16,6 +16,7 @@ import numpy as np
 
 from mechanisms.divergence import Curve, float_divergence
 from mechanisms.form import Form
+from mechanisms.numbers import nearest_float
 
 MARGIN = 1e-10
 """What D in floats is good to, roughly."""
@@ -66,7 +67,7 @@ def propose_cover(
             inside = (waiting * width >= float(low)) & ((waiting + 1) * width <= float(high))
             accepted += [(int(i), level) for i in waiting[inside]]
             waiting = waiting[~inside]
-        lift = float(c) * width * width / 4
+        lift = nearest_float(c) * width * width / 4
         last = lift < LEAST_LIFT if peak is None else lift * peak.cost < LEAST_GAIN * goal
         if last or len(accepted) + len(waiting) > most:
             fits = np.ones(len(waiting), dtype=bool)

@@ -24,7 +24,7 @@ from mechanisms.claims import Claim, Statement, Theorem32, Theorem42, ZeroConcen
 from mechanisms.divergence import local_maxima
 from mechanisms.families import Mechanism, QuasiGaussian, ScaledFamily, Staircase
 from mechanisms.form import Form
-from mechanisms.numbers import natural_log
+from mechanisms.numbers import InputError, natural_log
 
 TIGHTNESS = Fraction(1, 2**6)
 """Relative width of the enclosure of sup D that a decision carries, where nothing but the threshold stops it."""
@@ -38,9 +38,17 @@ def decide(
     """Prove the statement, or its negation, or say which limit ended the search.
 
     Deterministic: the same statement and limits give the same decision, unless ``limits.expired`` intervenes.
-    ``progress`` gets the share of the shifts that is done, in [0, 1].
+    ``progress`` gets the share of the shifts that is done, in [0, 1]. Numbers beyond what the libraries hold leave the
+    statement INCONCLUSIVE.
     """
-    return decide_from(statement, limits or Limits(), progress=progress)
+    limits = limits or Limits()
+    try:
+        return decide_from(statement, limits, progress=progress)
+    except InputError:
+        raise
+    except (ValueError, ArithmeticError, MemoryError) as error:
+        reason = f"the proof met numbers beyond what the libraries hold ({type(error).__name__}: {error})"
+        return Decision(verdict=Verdict.INCONCLUSIVE, reason=reason, bits=limits.bits, boxes=0)
 
 
 @np.errstate(all="ignore")  # Where floats overflow, an infinity or a NaN proposes badly or proves nothing: no news.

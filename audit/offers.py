@@ -147,7 +147,7 @@ def _made(
 def _text(value: Fraction) -> str:
     """For people: exact where that is short, else 12 digits, rounded up: longer noise keeps the promise."""
     text = exact_text(value)
-    return text if len(text) <= 12 and "0x" not in text else decimal_upper(value, 12)
+    return text if len(text) <= 12 else decimal_upper(value, 12)
 
 
 def _laplace(request: _Request) -> Offer | None:

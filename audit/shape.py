@@ -7,6 +7,8 @@ decided exactly: audit.steps.)
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
@@ -17,6 +19,9 @@ from audit.exact import ball, rational
 from audit.points import ConvexLog
 from mechanisms.form import Form, Piece
 from mechanisms.lines import LineSum
+
+CELLS_PER_SHIFT, MOST_SHIFTS = (8, 64), 32
+"""How finely, and how far, densities are looked at to show that no shift of at most 1 raises them by more than e^ε."""
 
 
 def is_log_concave(form: Form) -> bool:
@@ -68,6 +73,49 @@ def _falls(left: Piece, right: Piece) -> bool:
     return bool(LogCurve(left.sum).at(at).log >= LogCurve(right.sum).at(at).log)
 
 
+def is_pure(form: Form, epsilon: Fraction) -> bool:
+    """Whether f(u) ≤ e^ε f(x), ε ≥ 0, is shown for all |u − x| ≤ 1 (True is proved; False means «not shown»).
+
+    Then D is 0 at every shift: φ = Δ decides as well as any. Only densities without gaps that end in falling
+    exponentials are looked at; E is where these start. By evenness x ≥ 0 is enough, and so is x ≤ E + 1: from E on
+    log f is convex and falls, so that log f(x − d) − log f(x), 0 ≤ d ≤ 1, is no larger at x > E + 1 than at E + 1.
+
+    Source: the range of f on cells of width 1/n, against those of all cells that a shift can reach. Rounding: outward,
+    at the precision in force.
+    """
+    last = form.pieces[-1]
+    if last.stop is not None or last.sum.c or epsilon < 0 or not all(piece.sum.lines for piece in form.pieces):
+        return False
+    assert last.start is not None
+    width = math.ceil(last.start) + 2
+    factor = ball(epsilon).exp()
+    for n in CELLS_PER_SHIFT if width <= MOST_SHIFTS else ():
+        right = [_range_of(form.pieces, Fraction(i, n), Fraction(i + 1, n)) for i in range(width * n)]
+        cells = [*reversed(right), *right]
+        for i in range(width * n, (2 * width - 1) * n):
+            least = cells[i][0] * factor
+            if not all(top <= least for _, top in cells[i - n : i + n + 1]):
+                break
+        else:
+            return True
+    return False
+
+
+def _range_of(pieces: Sequence[Piece], start: Fraction, stop: Fraction) -> tuple[arb, arb]:
+    """(lower bound of the minimum, upper bound of the maximum) of neighbouring pieces over [start, stop], of those that
+    meet it."""
+    ranges = []
+    for piece in pieces:
+        first = start if piece.start is None else max(piece.start, start)
+        last = stop if piece.stop is None else min(piece.stop, stop)
+        if first <= last:
+            ranges.append(range_on(piece.sum, first, last))
+    bottom, top = ranges[0]
+    for low, high in ranges[1:]:
+        bottom, top = bottom.min(low), top.max(high)
+    return bottom, top
+
+
 def _slope(piece: Piece, x: Fraction | None) -> Fraction:
     assert x is not None
     return piece.sum.lines[0].slope - 2 * piece.sum.c * x
@@ -117,15 +165,7 @@ class Roughness:
         """Upper bound of Σ_b w (sup f − inf f over [b−w, b+w]), f not normalised. Rounding: outward."""
         total = arb(0)
         for point in self.points:
-            ranges = []
-            for piece in form.whole_line:
-                start = point - width if piece.start is None else max(piece.start, point - width)
-                stop = point + width if piece.stop is None else min(piece.stop, point + width)
-                if start <= stop:
-                    ranges.append(range_on(piece.sum, start, stop))
-            bottom, top = ranges[0]
-            for low, high in ranges[1:]:
-                bottom, top = bottom.min(low), top.max(high)
+            bottom, top = _range_of(form.whole_line, point - width, point + width)
             total += ball(width) * (top - bottom).max(arb(0))
         return total
 

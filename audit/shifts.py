@@ -19,7 +19,7 @@ from audit.cover import propose_cover
 from audit.divergence import PointBound
 from audit.exact import ball, lower, upper
 from audit.masses import Interval
-from audit.shape import Roughness, falls_from_centre, is_log_concave
+from audit.shape import Roughness, falls_from_centre, is_log_concave, is_pure
 from audit.single import NeedBits, NeedBoxes, Points
 from audit.summit import Range
 from audit.sweep import Sweep, is_within
@@ -177,7 +177,7 @@ class Search:
     ) -> bool:
         """Work off the lists at the precision in force; True when every shift is bounded by the goal."""
         points = Points(self.form, self.limits, self.threshold)
-        if is_log_concave(self.form) or falls_from_centre(self.form):
+        if is_log_concave(self.form) or falls_from_centre(self.form) or is_pure(self.form, self.epsilon):
             return not self._look(points, Fraction(1))
         if self.grid is not None and self.grid <= SMALL_GRID:
             return not any(self._look(points, Fraction(i, self.grid)) for i in range(self.grid + 1))

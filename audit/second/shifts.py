@@ -24,6 +24,8 @@ from audit.second.signs import Convex, ball, rational
 
 COARSEST, FINEST = 512, 8192
 """Fewest and most shifts of the scan."""
+FEWEST = 8
+"""Fewest where the density is too wide for MOST_POINTS; of one that is wider still, the scan sees the middle."""
 PER_SCALE = 96
 MOST_POINTS, MOST_TERMS = 4_000_000, 1_000_000_000
 """Of the scan: points at which f is evaluated, and terms of all its sums together."""
@@ -83,9 +85,9 @@ class _Scan:
 
     def __init__(self, density: Density, epsilon: float, log_threshold: float) -> None:
         self._density, self._epsilon = density, epsilon
-        reach = 2 + max(_reach(density, 30 - log_threshold), 0.0)
+        reach = min(2 + max(_reach(density, 30 - log_threshold), 0.0), MOST_POINTS / (2 * FEWEST))
         steps = min(max(math.ceil(PER_SCALE / density.scale), COARSEST), FINEST)
-        self.steps = max(min(steps, int(MOST_POINTS / (2 * reach))), 8)
+        self.steps = max(min(steps, int(MOST_POINTS / (2 * reach))), FEWEST)
         half = math.ceil(reach * self.steps)
         self.x: Floats = np.arange(-half, half + 1) / self.steps
         self.log = density.log_values(self.x)
@@ -261,10 +263,10 @@ def _reach(density: Density, depth: float) -> float:
     for part in density.right:
         for term in part.terms:
             height, m = float(term.height) + depth, float(term.m)
-            if part.stop is not None:
-                found.append(float(part.stop))
-            elif term.c:
-                found.append(m + math.sqrt(max(height, 0.0) / float(term.c)))
-            else:
-                found.append(max(height, 0.0) / -m)
+            far = math.inf if part.stop is None else float(part.stop)
+            if term.c:
+                far = min(far, m + math.sqrt(max(height, 0.0) / float(term.c)))
+            elif m < 0:
+                far = min(far, max(height, 0.0) / -m)
+            found.append(far)
     return max(found)

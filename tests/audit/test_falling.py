@@ -1,4 +1,4 @@
-"""Densities that fall from 0 on: which are shown to, and that the largest shift is their worst."""
+"""Densities that fall from 0 on, and those of pure DP: which are shown to be, and that the largest shift decides."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ import random
 from fractions import Fraction
 from typing import Any
 
+import numpy as np
 import pytest
 
 from audit.decide import decide
-from audit.shape import falls_from_centre
+from audit.shape import falls_from_centre, is_pure
 from audit.verdict import Limits, Verdict
 from tests.audit.support import ZOO, bits, declared, multi_gaussian, statement
 from tests.soundness.referee import MPF
@@ -101,3 +102,70 @@ def test_two_peaks_are_not_taken_for_one() -> None:
     shift, top = density.supremum("1")
     assert 0 < shift < 1 and not falls_from_centre(mechanism.unit_form)
     assert decide(statement(mechanism, "1", Fraction(str(top)) * Fraction(99, 100))).verdict is Verdict.REFUTED
+
+
+def rising(rng: random.Random) -> Rows:
+    """A bump or two, then falling exponentials; jumps."""
+    ends = ["0", *(str(Fraction(rng.randint(3, 12), 10) + i) for i in range(rng.randint(1, 2))), "inf"]
+    rows: Any = []
+    for start, stop in itertools.pairwise(ends):
+        slopes = [rng.uniform(-1, 1) if stop != "inf" else -rng.uniform(0.2, 1) for _ in range(rng.randint(1, 2))]
+        rows.append((start, stop, "0", [(f"{rng.uniform(-1, 0):.3f}", f"{slope:.3f}") for slope in slopes]))
+    return rows
+
+
+def largest_log_ratio(density: Any) -> float:
+    """sup of log f(u) − log f(x) over |u − x| ≤ 1, on a grid of 1/200."""
+    logs = density._logs((np.arange(-2400, 2400) + 0.5) / 200)
+    return max(float(np.max(logs[k:] - logs[: len(logs) - k])) for k in range(200))
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_what_is_called_pure_is_pure(seed: int) -> None:
+    """A hair above the largest log-ratio at the finest: shown; a hair below: not."""
+    mechanism, density = declared(*rising(random.Random(seed)), scale=0.3)
+    ratio = Fraction(largest_log_ratio(density))
+    with bits(128):
+        assert is_pure(mechanism.unit_form, ratio + Fraction(1, 10))
+        assert not is_pure(mechanism.unit_form, ratio * Fraction(99, 100))
+    assert decide(statement(mechanism, ratio + Fraction(1, 10), "0")).verdict is Verdict.VERIFIED
+    assert decide(statement(mechanism, ratio * Fraction(9, 10), "0")).verdict is Verdict.REFUTED
+
+
+@pytest.mark.parametrize(
+    "pieces",
+    [
+        [("0", "1", "0", [("0", "0.1")]), ("1", "inf", "1/1000", [("0", "0")])],
+        [("0", "1", "0", [("0", "0.1")]), ("1", "2", "0", [("0", "0")])],
+        [("0", "1", "0", []), ("1", "inf", "0", [("0", "-1")])],
+        [("0", "40", "0", [("0", "0.01")]), ("40", "inf", "0", [("0", "-1")])],
+    ],
+)
+def test_gaussian_tails_ends_gaps_and_long_ways_are_not_called_pure(pieces: Rows) -> None:
+    form = declared(*pieces, scale=1)[0].unit_form
+    with bits(128):
+        assert not is_pure(form, Fraction(100))
+
+
+def test_nothing_is_pure_below_0() -> None:
+    with bits(128):
+        assert not is_pure(ZOO["two-rates"][0].unit_form, Fraction(-1))
+
+
+def test_the_exponentials_are_compared_as_far_as_a_shift_reaches() -> None:
+    """From E to E + 1 the ratio is at its largest: e^2, of the steeper of two tails after a plateau."""
+    rows = [("0", "2", "0", [("-2", "0")]), ("2", "inf", "0", [("2", "-2"), ("-60", "-0.1")])]
+    with bits(128):
+        form = declared(*rows, scale=0.3)[0].unit_form
+        assert is_pure(form, Fraction("2.1")) and not is_pure(form, Fraction("1.99"))
+
+
+def test_pure_privacy_of_a_density_with_bumps_is_not_left_open() -> None:
+    rows = [
+        ("0", "1.1", "0", [("-2.0426", "0.3491"), ("-2.989", "-1.5697"), ("-2.5205", "1.6458")]),
+        ("1.1", "2.2", "0", [("-1.3091", "-1.9297"), ("-2.618", "-1.9591"), ("-1.46", "0.1783")]),
+        ("2.2", "inf", "0", [("-0.0434", "-0.5539"), ("-1.0749", "-1.9363")]),
+    ]
+    mechanism, _ = declared(*rows, scale=0.3)
+    found = decide(statement(mechanism, "1.28", "0"), Limits(boxes=0))
+    assert found.verdict is Verdict.VERIFIED and found.sup_delta is not None and found.sup_delta.upper == 0

@@ -9,10 +9,11 @@ from typing import Any
 
 import pytest
 
+import audit.offers
 from audit.decide import decide
 from audit.exact import double_at, double_rank
 from audit.offers import CLASSIC, OFFERED, Offer, _made, _text, offer
-from audit.scales import Loss
+from audit.scales import Calibration, Loss, calibrate
 from audit.verdict import Limits, Verdict
 from mechanisms.claims import Direct, Statement, read_statement
 from mechanisms.families import Gaussian, TruncatedLaplace, TruncatedStaircase, Tulap
@@ -186,11 +187,30 @@ def test_what_is_said_of_the_noise(family: str) -> None:
         (F("0.012345678901234"), "0.0123456789013"),
         (F(1, 3), "1/3"),
         (F(10**7 + 1, 3 * 10**7), "0.333333366667"),
+        (F(1234567890123), "1234567890130"),
         (F(2) ** -60, "8.67361737989e-19"),
     ],
 )
 def test_scales_for_people_are_rounded_up(value: Fraction, text: str) -> None:
     assert _text(value) == text and F(text) >= value
+
+
+@pytest.mark.parametrize("family", ["multi-gaussian", "gaussian", "quasi-gaussian"])
+def test_a_scale_is_calibrated_for_what_was_asked(family: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[dict[str, Any]] = []
+
+    def recorded(name: str, claim: Direct, **options: Any) -> Calibration:
+        asked.append({"family": name, "claim": claim, **options})
+        return calibrate(name, claim, **options)
+
+    monkeypatch.setattr(audit.offers, "calibrate", recorded)
+    limits = Limits(boxes=19_999)
+    found = served(family, 3, "0.1", loss="l1", candidates=range(1, 2), sensitivity=F(2), limits=limits)
+    candidates = [1] if family == "multi-gaussian" else None
+    claim = Direct(epsilon=3, delta="0.1")
+    options = {"sensitivity": 2, "candidates": candidates, "loss": "l1", "limits": limits}
+    assert asked == [{"family": family, "claim": claim, **options}]
+    assert found.statement.claim == claim and found.statement.mechanism.sensitivity == 2
 
 
 def test_an_offer_whose_claim_is_refuted_is_none() -> None:

@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+import json
 import time
+import tracemalloc
 import warnings
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+import audit.decide
 from audit.decide import decide
 from audit.density import Density
 from audit.verdict import Limits, Verdict
+from certificates.second import ask
+from certificates.verify import Outcome
 from mechanisms.claims import Direct, Statement, read_statement
 from mechanisms.families import Declared, DeclaredMixture, MultiGaussian
 from mechanisms.form import Form
 from mechanisms.numbers import MAX_EXACT_BITS, InputError, require_common
+from tests.cli.support import Run
 from tests.hostile.judge import processor_limits
 
 
@@ -139,3 +146,51 @@ def test_floats_that_propose_warned_of_an_overflow(mechanism: dict[str, Any]) ->
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         decide(read_statement(document), processor_limits(2))
+
+
+def test_a_claim_about_numbers_beyond_floats_was_a_traceback(run: Run, tmp_path: Path) -> None:
+    """Verification caught what the libraries raise; certify, which reads the same claims, did not."""
+    components = [["1e30", "0"], ["0.3", "1"], ["0.05", "2.5"]]
+    noise = {"family": "declared", "sensitivity": "1", "sigma": "1e-300", "components": components}
+    claim = {"kind": "direct", "epsilon": "1", "delta": "1e-6"}
+    (tmp_path / "claim.json").write_text(json.dumps({"mechanism": noise, "claim": claim}))
+    ran = run("certify", "claim.json", "--json")
+    assert (ran.exit_code, ran.stderr, ran.json["verdict"]) == (3, "", "inconclusive")
+    assert "beyond what the libraries hold" in ran.json["reason"]
+
+
+@pytest.mark.parametrize("error", [OverflowError("too large"), ValueError("not finite"), MemoryError()])
+def test_what_the_libraries_raise_proves_nothing(monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise error
+
+    statement = read_statement(
+        {"mechanism": _light("0.3"), "claim": {"kind": "direct", "epsilon": "1", "delta": "0.1"}}
+    )
+    monkeypatch.setattr(audit.decide, "decide_from", fail)
+    found = decide(statement)
+    assert found.verdict is Verdict.INCONCLUSIVE
+    assert type(error).__name__ in found.reason
+    assert found.sup_delta is found.witness is None
+    error = InputError("claim", "this", "that")
+    monkeypatch.setattr(audit.decide, "decide_from", lambda *_, **__: (_ for _ in ()).throw(error))
+    with pytest.raises(InputError, match="claim: got this"):
+        decide(statement)
+
+
+@pytest.mark.parametrize(("stop", "slope"), [("9007199254740991", "-1"), ("10000000", "-1"), ("10000000", "-1e-6")])
+def test_the_second_opinion_asked_for_an_exbibyte(stop: str, slope: str) -> None:
+    """Its lattice had at least 8 points for each Δ up to where the density ends, however far off that is."""
+    pieces = [{"from": "0", "to": stop, "c": "0", "lines": [["0", slope]]}]
+    noise = {"family": "declared", "sensitivity": "1", "pieces": pieces}
+    signed = {"statement": {"mechanism": noise, "claim": {"kind": "direct", "epsilon": "0.9", "delta": "0.1"}}}
+    outcome = Outcome("verified", "trusted", 0, "proved", None)
+    tracemalloc.start()
+    try:
+        opinion = ask(json.dumps({"signed": signed}).encode(), outcome, processor_limits(5))
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert opinion is not None
+    assert "MemoryError" not in opinion.reason
+    assert peak < 400 << 20

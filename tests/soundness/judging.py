@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Protocol
 
+from audit.decide import decide
 from audit.verdict import Decision, Verdict
-from mechanisms.claims import AnyClaim, Claim, Statement, Theorem32, Theorem42, ZeroConcentrated
+from mechanisms.claims import AnyClaim, Claim, Direct, Statement, Theorem32, Theorem42, ZeroConcentrated
 from tests.soundness import referee_theorems
 from tests.soundness.referee import Density
 from tests.soundness.referee_pieces import CONTEXT, MPF, digits, number
@@ -79,7 +80,7 @@ class Shifts:
                 return Ruling(f"verified, but sup D is {CONTEXT.nstr(top, 20)}")
             missed = self._misses(decision, top)
             if missed:
-                return Ruling(missed)
+                return Ruling(short=True) if self._is_attained(statement, decision, top) else Ruling(missed)
             if decision.verdict is Verdict.REFUTED:
                 return self._of_refutation(statement, decision, true)
             return Ruling(undecided=true is None)
@@ -94,6 +95,18 @@ class Shifts:
         return (
             f"sup D is {CONTEXT.nstr(top, 20)}, not in the enclosure from {float(found.lower)} to {float(found.upper)}"
         )
+
+    def _is_attained(self, statement: Statement, decision: Decision, top: Any) -> bool:
+        """Whether an event shows that D comes to the lower end of the enclosure, but for a millionth of it: the
+        referee's D was too small then. The auditor names the event, for a lower threshold; its probabilities are the
+        referee's."""
+        claim, found = statement.claim, decision.sup_delta
+        if not isinstance(claim, Direct) or found is None or number(found.lower) <= top:
+            return False
+        lower = Direct(epsilon=claim.epsilon, delta=found.lower * (1 - Fraction(1, 10**6)))
+        below = Statement(statement.mechanism, lower)
+        ruling = self._of_refutation(below, decide(below), None)
+        return not ruling.contradiction and not ruling.undecided
 
     def _of_refutation(self, statement: Statement, decision: Decision, true: bool | None) -> Ruling:
         claim, witness, unit = statement.claim, decision.witness, statement.mechanism.sensitivity

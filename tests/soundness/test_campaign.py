@@ -37,23 +37,34 @@ QUICK = {
 """Which draw of a kind is the quickest to decide, where it is not the first."""
 
 
-def check(results: list[Result]) -> None:
-    assert not [result.remark for result in results if result.contradiction or result.short]
-    assert not [result.remark for result in results if result.verdict == Verdict.INCONCLUSIVE.value or result.undecided]
-
-
 @pytest.mark.parametrize("kind", sorted(set(PLACES) - SLOW_TO_DRAW))
 def test_a_claim_of_each_kind_on_both_sides(kind: str) -> None:
-    check(run_seed(PLACES[kind][QUICK.get(kind, 0)], 2))
+    assert not [result.remark for result in run_seed(PLACES[kind][QUICK.get(kind, 0)], 2) if result.remark]
+
+
+DONE: dict[int, list[Result]] = {}
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("number", range(ROUNDS))
 def test_ten_thousand_claims(number: int) -> None:
-    """In rounds of every kind of draw. None is left open, which is less than one in a thousand."""
-    results = [result for place in ROUND for result in run_seed(number * len(DRAWS) + place)]
-    assert len(results) > 416  # 10 000 in all
-    check(results)
+    """In rounds of every kind of draw."""
+    DONE[number] = [result for place in ROUND for result in run_seed(number * len(DRAWS) + place)]
+    assert not [result.remark for result in DONE[number] if result.contradiction]
+
+
+@pytest.mark.slow
+def test_of_the_ten_thousand_fewer_than_one_in_a_thousand_is_left_open() -> None:
+    """By the auditor; and by the referee, where it cannot tell the sides apart or sees less than the auditor."""
+    if len(DONE) < ROUNDS:
+        pytest.skip("not all rounds were run before")
+    results = [result for found in DONE.values() for result in found]
+    assert len(results) >= 10_000
+    for left in (
+        [result.remark for result in results if result.verdict == Verdict.INCONCLUSIVE.value],
+        [result.remark for result in results if result.undecided or result.short],
+    ):
+        assert 1000 * len(left) < len(results), left
 
 
 FAULTS: dict[str, tuple[Callable[[Patch], None], str]] = {

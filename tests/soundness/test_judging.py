@@ -44,6 +44,19 @@ def test_a_refuted_claim_that_is_true() -> None:
     assert "an event that keeps the inequality" in QUESTION.rule(TRUE, REFUTED).contradiction
 
 
+def test_a_referee_that_finds_too_little_is_short_where_an_event_shows_it_and_only_there() -> None:
+    class Blind(referee.Density):
+        def supremum(self, epsilon: Any) -> tuple[Any, Any]:
+            shift, top = super().supremum(epsilon)
+            return shift, top / 2
+
+    question = Shifts(Blind(DENSITY.pieces, DENSITY.scale))
+    assert question.rule(TRUE, VERIFIED) == Ruling(short=True)
+    assert VERIFIED.sup_delta is not None
+    higher = dataclasses.replace(VERIFIED, sup_delta=Enclosure(TOP * Fraction(101, 100), TOP * Fraction(11, 10)))
+    assert "not in the enclosure" in question.rule(TRUE, higher).contradiction
+
+
 def test_an_inconclusive_claim_is_none_of_both() -> None:
     for statement in (TRUE, FALSE):
         assert QUESTION.rule(statement, Decision(verdict=Verdict.INCONCLUSIVE, reason="", bits=0, boxes=0)) == Ruling()
