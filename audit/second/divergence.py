@@ -17,7 +17,7 @@ from flint import acb, arb, fmpq
 
 from audit.second.density import ZERO, Density, Stretch, Term, Terms
 from audit.second.quadrature import integral
-from audit.second.signs import Check, Region, Signs, ball, rational
+from audit.second.signs import MOST_EXPONENT, Check, Region, Signs, ball, rational
 
 SPARE_BITS = 38
 """How many of the bits the quadrature need not find of a mass, or of the mass asked for where that is larger."""
@@ -26,20 +26,26 @@ PIECE = 16
 
 
 def lower(value: arb) -> Fraction:
-    """An exact number at most the real number. Raises ArithmeticError where there is none."""
-    return _dyadic(value.lower())
+    """An exact number at most the real number. Raises ArithmeticError where there is none to write out."""
+    return _dyadic(value.lower(), -1)
 
 
 def upper(value: arb) -> Fraction:
-    """An exact number at least the real number. Raises ArithmeticError where there is none."""
-    return _dyadic(value.upper())
+    """An exact number at least the real number. Raises ArithmeticError where there is none to write out."""
+    return _dyadic(value.upper(), 1)
 
 
-def _dyadic(value: arb) -> Fraction:
+def _dyadic(value: arb, side: int) -> Fraction:
+    """The number; for one too near 0, 0 or the nearest that is far enough, on that side of it."""
     if not value.is_finite():
         raise ArithmeticError("a ball without finite ends")
-    mantissa, exponent = value.man_exp()
-    return Fraction(int(mantissa)) * Fraction(2) ** int(exponent)
+    mantissa, exponent = (int(part) for part in value.man_exp())
+    size = exponent + mantissa.bit_length()
+    if size > MOST_EXPONENT:
+        raise ArithmeticError("a number too large to be written out")
+    if mantissa and size < -MOST_EXPONENT:
+        return Fraction(side, 1 << MOST_EXPONENT) if side * mantissa > 0 else ZERO
+    return Fraction(mantissa) * Fraction(2) ** exponent
 
 
 @dataclass

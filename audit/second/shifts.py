@@ -20,7 +20,7 @@ import numpy as np
 from flint import arb
 
 from audit.second.density import ONE, ZERO, Density, Floats
-from audit.second.signs import Convex, ball, rational
+from audit.second.signs import MOST_EXPONENT, Convex, ball, rational
 
 COARSEST, FINEST = 512, 8192
 """Fewest and most shifts of the scan."""
@@ -201,10 +201,13 @@ def _least(function: Callable[[Fraction], arb], sign: int, a: Fraction, b: Fract
 
 
 def fraction_of(value: arb) -> Fraction:
-    """The midpoint, to 32 bits."""
-    mantissa, exponent = value.mid().man_exp()
-    extra = max(int(mantissa).bit_length() - 32, 0)
-    return Fraction(int(mantissa) >> extra) * Fraction(2) ** (int(exponent) + extra)
+    """The midpoint, to 32 bits; 0 where it is below 2^−MOST_EXPONENT. Raises ArithmeticError for one as large."""
+    mantissa, exponent = (int(part) for part in value.mid().man_exp())
+    extra = max(mantissa.bit_length() - 32, 0)
+    exponent += extra
+    if exponent > MOST_EXPONENT:
+        raise ArithmeticError("a number too large to be written out")
+    return Fraction(mantissa >> extra) * Fraction(2) ** exponent if exponent > -MOST_EXPONENT else ZERO
 
 
 def bracketed_zero(function: Callable[[Fraction], arb], a: Fraction, b: Fraction, bits: int) -> Fraction:

@@ -27,6 +27,8 @@ ROOT_SHARE, CELL_SHARE = Fraction(15, 32), Fraction(9, 32)
 """Shares of the bits to which simple zeros, and cells of no known sign elsewhere, are closed in: D feels the square of
 the first width, and the cube of the second."""
 MOST_DOUBLINGS = 60
+MOST_EXPONENT = 1 << 17
+"""Numbers beyond 2^±MOST_EXPONENT are not written out as fractions: e^(−10^15) would fill any memory."""
 
 
 def rational(value: Fraction) -> fmpq:

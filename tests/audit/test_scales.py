@@ -10,12 +10,26 @@ import pytest
 
 import audit.scales
 from audit.decide import decide
-from audit.scales import Calibration, _cannot_do_better, _note, calibrate, make_lattice, searched_claim
+from audit.exact import double_at, double_rank
+from audit.losses import enclose_losses
+from audit.scales import (
+    Calibration,
+    Loss,
+    _cannot_do_better,
+    _note,
+    _polish,
+    calibrate,
+    make_lattice,
+    searched_claim,
+    template,
+)
 from audit.verdict import Decision, Expired, Limits, Verdict
 from mechanisms.calibration import float_sigma
 from mechanisms.claims import Claim, Direct, Statement, Theorem32, Theorem42
 from mechanisms.families import Gaussian, MultiGaussian, QuasiGaussian, ScaledFamily
 from mechanisms.numbers import InputError, read_real
+from tests.audit.support import gaussian, multi_gaussian
+from tests.soundness.referee import MPF, number
 
 
 def sigma(found: Calibration) -> Fraction:
@@ -215,6 +229,92 @@ def test_every_other_k_is_excluded_or_calibrated_too(monkeypatch: pytest.MonkeyP
     assert [trial.K for trial in again.tried if trial.excluded] == [chosen]
 
 
+@pytest.mark.parametrize("loss", ["l1", "l2"])
+def test_losses_are_compared_in_the_norm_that_was_asked(loss: Loss) -> None:
+    claim, shares = Direct(epsilon=3, delta="0.01"), list[float]()
+    found = calibrate("multi-gaussian", claim, candidates=[1, 2], loss=loss, progress=shares.append)
+    assert shares == [0, 1 / 6, 2 / 3, 5 / 6]
+    for trial in found.tried:
+        noise = MultiGaussian(sensitivity=1, sigma=trial.float_sigma, K=trial.K, epsilon=3)
+        own = enclose_losses(noise)
+        assert trial.float_loss == pytest.approx(float((own.l1 if loss == "l1" else own.l2).upper), rel=1e-9)
+        bound = (own.l1 if loss == "l1" else own.l2).upper
+        for share, better in (("0.999999", True), ("1.000001", False)):
+            none_better = _cannot_do_better(noise, claim, trial.float_sigma, bound * Fraction(share), loss, Limits())
+            assert none_better is better
+    assert found.losses == enclose_losses(found.statement.mechanism)
+
+
+@pytest.mark.parametrize(("family", "K", "places"), [("gaussian", None, 20), ("multi-gaussian", 4, 15)])
+def test_a_proposal_is_polished_below_the_spacing_of_doubles(family: str, K: int | None, places: int) -> None:
+    """So that D at the worst shift is δ; floats see that shift to some digits, and D the square of their error."""
+    claim = Direct(epsilon=1, delta="0.01")
+    member = template(family, claim, Fraction(1), K)
+    proposal = Fraction(float_sigma(member, claim))
+    found = _polish(member, claim, proposal, Limits())
+    density = gaussian(str(found))[1] if K is None else multi_gaussian(str(found), K, "1")[1]
+    top = density.divergence(1, "1") if K is None else density.supremum("1")[1]
+    assert abs(top / number("0.01") - 1) < MPF(10) ** -places
+    if K is None:
+        again = _polish(member, claim, proposal * (1 + Fraction(1, 10**8)), Limits())
+        assert abs(again / found - 1) < Fraction(1, 10**18)
+    assert _polish(member, claim, proposal * Fraction(101, 100), Limits()) != found
+    far = proposal * 3
+    assert _polish(member, claim, far, Limits()) == far, "what is too far off is left as it is"
+    assert _polish(member, claim, proposal, Limits(expired=lambda: True)) == proposal
+    theorem = Theorem42(epsilon=1, delta="0.1")
+    assert _polish(template("quasi-gaussian", theorem, Fraction(1), None), theorem, proposal, Limits()) == proposal
+
+
+def test_a_scale_of_which_no_smaller_one_was_refuted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(audit.scales, "float_sigma", lambda member, claim, check=None: 1e9)
+    monkeypatch.setattr(audit.scales, "_polish", lambda member, claim, proposal, limits: proposal)
+    monkeypatch.setattr(audit.scales, "MAX_STEPS", 5)
+    found = calibrate("gaussian", Direct(epsilon=1, delta="1e-6"))
+    assert found.decision.verdict is VERIFIED and found.refuted_below is None and found.refutation is None
+    assert found.note == NOTHING and not found.adjacent
+
+
+@pytest.mark.parametrize("refuted_from", [1, 2**8, 2**24, 2**32, 2**40])
+def test_the_pair_of_a_grid_claim_is_that_of_the_grid(refuted_from: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All over [0, Δ] the next smaller scale is refuted, on the grid one so many doubles below."""
+    claim, limits = Theorem32(epsilon=1, delta="0.1", eta="0.1"), Limits(boxes=19_999)
+    tight = float_sigma(template("gaussian", claim, Fraction(1), None), searched_claim(claim))
+    start = double_rank(tight)
+    seen: list[tuple[Any, ...]] = []
+
+    def decide_from(statement: Statement, given: Limits, **options: Any) -> Decision:
+        below = start - double_rank(float(statement.mechanism.sigma))  # type: ignore[attr-defined]
+        fails = below >= (refuted_from if statement.claim is claim else 1)
+        assert given is limits and options["enclose_refuted"] is False and options["seeds"] is not None
+        return Decision(verdict=REFUTED if fails else VERIFIED, reason="", bits=128, boxes=below)
+
+    def decide(*arguments: Any) -> Decision:
+        seen.append(arguments)
+        return Decision(verdict=VERIFIED, reason="grid", bits=128, boxes=0)
+
+    def progress(share: float) -> None:
+        raise AssertionError("the decision is not made here")
+
+    monkeypatch.setattr(audit.scales, "decide_from", decide_from)
+    monkeypatch.setattr(audit.scales, "decide", decide)
+    monkeypatch.setattr(audit.scales, "_polish", lambda member, claim, proposal, limits: proposal)
+    monkeypatch.setattr(audit.scales, "float_sigma", lambda member, claim, check=None: tight)
+    found = calibrate("gaussian", claim, limits=limits, progress=progress)
+    assert seen == [(found.statement, limits, progress)] and found.decision.reason == "grid"
+    assert sigma(found) == Fraction(tight) and found.adjacent is (refuted_from == 1)
+    if refuted_from > 2**32:
+        assert found.refuted_below is None and found.refutation is None
+    else:
+        assert found.refuted_below == Fraction(double_at(start - refuted_from))
+        assert found.refutation is not None and found.refutation.boxes == refuted_from
+
+
+def test_a_choice_of_k_has_a_time_limit() -> None:
+    with pytest.raises(Expired):
+        calibrate("multi-gaussian", DIRECT, candidates=[1, 2], limits=Limits(expired=lambda: True))
+
+
 def test_the_k_is_chosen_in_the_unit_of_the_query() -> None:
     claim = Direct(epsilon=1, delta="0.01")
     wide = calibrate("multi-gaussian", claim, candidates=[2, 1], sensitivity=Fraction(5, 2))
@@ -257,6 +357,8 @@ def test_what_cannot_be_calibrated_is_refused(where: str, arguments: dict[str, o
 
 
 def test_a_refusal_names_the_families_with_a_scale() -> None:
+    with pytest.raises(InputError, match="K: got nothing, expected a whole number, or auto"):
+        calibrate("multi-gaussian", DIRECT)
     with pytest.raises(InputError, match=r"family: got laplace, expected one of .*multi-gaussian, quasi-gaussian"):
         calibrate("laplace", DIRECT)
 

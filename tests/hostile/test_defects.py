@@ -24,6 +24,7 @@ from mechanisms.form import Form
 from mechanisms.numbers import MAX_EXACT_BITS, InputError, require_common
 from tests.cli.support import Run
 from tests.hostile.judge import processor_limits
+from tests.hostile.zoo import document, written
 
 
 def _pieces(count: int) -> list[dict[str, Any]]:
@@ -180,14 +181,16 @@ def test_what_the_libraries_raise_proves_nothing(monkeypatch: pytest.MonkeyPatch
 
 @pytest.mark.parametrize(("stop", "slope"), [("9007199254740991", "-1"), ("10000000", "-1"), ("10000000", "-1e-6")])
 def test_the_second_opinion_asked_for_an_exbibyte(stop: str, slope: str) -> None:
-    """Its lattice had at least 8 points for each Δ up to where the density ends, however far off that is."""
+    """Its lattice had at least 8 points for each Δ up to where the density ends, however far off that is; and a number
+    such as e^(−10^15) was written out as a fraction, which no memory holds."""
     pieces = [{"from": "0", "to": stop, "c": "0", "lines": [["0", slope]]}]
     noise = {"family": "declared", "sensitivity": "1", "pieces": pieces}
-    signed = {"statement": {"mechanism": noise, "claim": {"kind": "direct", "epsilon": "0.9", "delta": "0.1"}}}
+    changed = document("declared")
+    changed["signed"]["statement"]["mechanism"] = noise
     outcome = Outcome("verified", "trusted", 0, "proved", None)
     tracemalloc.start()
     try:
-        opinion = ask(json.dumps({"signed": signed}).encode(), outcome, processor_limits(5))
+        opinion = ask(written(changed), outcome, processor_limits(5))
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()

@@ -3,7 +3,7 @@
     python -m tests.soundness.campaign --claims 10000 [--seed N] [--jobs J]
 
 prints a table and exits with 1 if a verdict contradicts the referee. A seed makes the same claims wherever it runs:
-what is reported of seed N is seen again with ``--seed N --claims 1``.
+what is reported of seed N is seen again with ``--seed N --claims 12``.
 """
 
 from __future__ import annotations
@@ -170,6 +170,8 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--record", type=Path, default=Path(os.devnull), help="a file for a line of JSON a claim")
     chosen = parser.parse_args(arguments)
+    if min(chosen.claims, chosen.jobs) < 1 or chosen.seed < 0:
+        parser.error("--claims and --jobs are at least 1, --seed at least 0")
     with chosen.record.open("w", encoding="utf-8") as record:
         found = _campaign(chosen.claims, chosen.seed, chosen.jobs, record)
     print(table(found))

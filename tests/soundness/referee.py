@@ -159,8 +159,10 @@ class Density:
         top = max(rough.values())
         if top == -np.inf:
             return []
-        near = {k for i, j in enumerate(coarse) if rough[j] > top - 8 and self._is_top(rough, coarse, i)
-                for k in range(coarse[max(i - 1, 0)], coarse[min(i + 1, len(coarse) - 1)] + 1)}  # fmt: skip
+        near: set[int] = set()
+        for i, j in enumerate(coarse):
+            if rough[j] > top - 8 and self._is_top(rough, coarse, i):
+                near.update(range(coarse[max(i - 1, 0)], coarse[min(i + 1, len(coarse) - 1)] + 1))
         more = sorted(near - set(coarse))
         rough.update(zip(more, self.scan(level, steps, more), strict=True))
         order, top = sorted(rough), max(rough.values())

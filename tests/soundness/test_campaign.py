@@ -129,6 +129,10 @@ def test_the_command_exits_with_1_where_a_verdict_is_contradicted(
     printed = capsys.readouterr()
     assert "seed 2, steps: it does not hold" in printed.err
     assert printed.out.splitlines()[-1].split()[:6] == ["all", "3", "3", "0", "0", "3"]
+    for wrong in (["--claims", "0"], ["--jobs", "0"], ["--seed", "-1"], ["--claims", "many"]):
+        with pytest.raises(SystemExit) as stopped:
+            main(wrong)
+        assert stopped.value.code == 2
 
 
 def test_the_table_counts_each_kind() -> None:
