@@ -94,19 +94,19 @@ def sliver(rng: random.Random) -> Case:
     """A peak of D that is 10⁻³ wide and less: f(x+φ) exceeds e^ε f(x) by a hair for a small range of x, or nearly."""
     while True:
         epsilon, K = Fraction(text(rng, 2, 20, 1)), rng.randint(1, 8)
-        excess = rng.choice([1, 1, 1, -1]) * float(log_uniform(rng, 1e-5, 0.03))
+        excess = rng.choice([1, 1, 1, -1]) * float(log_uniform(rng, 1e-9, 0.03))
 
         def above(sigma: float, epsilon: Fraction = epsilon, K: int = K, excess: float = excess) -> bool:
             summits = referee.multi_gaussian(Fraction(sigma), K, epsilon).summits()
-            return max((ratio for _, ratio, _ in summits), default=0.0) > float(epsilon) + excess
+            return max((ratio for _, _, ratio, _ in summits), default=0.0) > float(epsilon) + excess
 
         low, high = 0.08, 0.5
         if not above(low):
             continue
-        for _ in range(24):
+        for _ in range(40):
             middle = (low + high) / 2
             low, high = (middle, high) if above(middle) else (low, middle)
-        return Case("sliver", *support.multi_gaussian(f"{low:.9g}", K, str(epsilon)), str(epsilon))
+        return Case("sliver", *support.multi_gaussian(f"{low:.13g}", K, str(epsilon)), str(epsilon))
 
 
 def last_weight(epsilon: Fraction, K: int) -> Fraction:

@@ -175,27 +175,48 @@ class Density:
                 found.append(self.climb(MPF(j) / steps, MPF(1) / steps, number(epsilon)))
         if rough[steps] > top - 0.1:
             found += self._near_the_end(number(epsilon))
-        for shift in self._slivers(level, top):
+        for shift, width in self._slivers(level, top):
             if not any(x <= shift <= y for _, x, y in found):
-                found.append(self.climb(MPF(shift), MPF(10) ** -5, number(epsilon)))
+                found.append(self.climb(shift, width, number(epsilon)))
         meetings = {a - b for a in self.edges for b in self.edges if 0 < a - b < 1}
         return [shift for shift, _, _ in found] + [
             m for m in meetings if rough[min(order, key=lambda j: abs(j / steps - float(m)))] > top - 0.3
         ]
 
-    def _slivers(self, epsilon: float, log_top: float) -> list[float]:
+    def _slivers(self, epsilon: float, log_top: float) -> list[tuple[Any, Any]]:
         """Shifts where what exceeds may be too narrow for a Riemann sum, at most three: where a summit is just above ε,
-        f(x+φ) exceeds e^ε f(x) for a small range of x and of φ."""
-        heights: dict[float, float] = {}
-        for shift, ratio, high in self.summits():
-            if 0 < ratio - epsilon < 0.05:
-                part = high + 1.5 * float(np.log(ratio - epsilon))
-                heights[round(shift, 6)] = max(part, heights.get(round(shift, 6), -np.inf))
-        return sorted((shift for shift in heights if heights[shift] > log_top - 3), key=lambda t: -heights[t])[:3]
+        f(x+φ) exceeds e^ε f(x) for a small range of x and of φ. And how far a step in φ may go there."""
+        found: dict[float, tuple[float, Any, Any]] = {}
+        for peak, trough, ratio, high in self.summits():
+            if not -1e-9 < ratio - epsilon < 0.05:
+                continue
+            shift, over = MPF(peak) - MPF(trough), MPF(ratio - epsilon)
+            if over < 1e-6:  # too near for floats
+                x, y = self._turn(peak), self._turn(trough)
+                shift = x - y
+                over = CONTEXT.log(self.piece_at(x).value(x) / self.piece_at(y).value(y)) - number(Fraction(epsilon))
+            if over > 0:
+                part = high + 1.5 * float(CONTEXT.log(over))
+                name = round(float(shift), 6)
+                if part > max(log_top - 3, found.get(name, (-np.inf,))[0]):
+                    found[name] = part, shift, min(MPF(10) ** -5, CONTEXT.sqrt(over) * self.scale**2 / 4)
+        return [pair for _, *pair in sorted(found.values(), key=lambda entry: -entry[0])[:3]]  # type: ignore[misc]
 
-    def summits(self) -> list[tuple[float, float, float]]:
-        """(φ, log-ratio, log f(x+φ)) at the local maxima of log f(x+φ) − log f(x) over x and φ, 0 < φ < 1, in float64:
-        x+φ is a peak of f and x a trough."""
+    def _turn(self, x: float) -> Any:
+        """The zero of f′ near x, within a piece; x itself at an edge."""
+        piece, near = self.piece_at(MPF(x)), MPF(self.spacing) / 100
+        ends = [
+            MPF(x) - near if piece.start is None else max(MPF(x) - near, piece.start),
+            MPF(x) + near if piece.stop is None else min(MPF(x) + near, piece.stop),
+        ]
+        slopes = [piece.steepness(end) for end in ends]
+        if slopes[0] * slopes[1] >= 0:
+            return MPF(x)
+        return bracketed_zero(piece.steepness, *ends, *slopes, MPF(10) ** -25)
+
+    def summits(self) -> list[tuple[float, float, float, float]]:
+        """(x+φ, x, log-ratio, log f(x+φ)) at the local maxima of log f(x+φ) − log f(x) over x and φ, 0 < φ < 1, in
+        float64: x+φ is a peak of f and x a trough."""
         x = np.arange(-self.reach, self.reach, min(self.scale / 40, self.scale**2 / 6))
         logs = self._logs(x)
         found: dict[int, list[tuple[float, float]]] = {1: [], -1: []}
@@ -210,8 +231,8 @@ class Density:
                     near = near[best - 1 : best + 2]
                 places.append((float(near[1]), float(self._logs(near[1:2])[0])))
         mass = float(CONTEXT.log(self.mass))
-        pairs = [(p - q, high - low, high - mass) for p, high in found[1] for q, low in found[-1]]
-        return [pair for pair in pairs if 0 < pair[0] < 1]
+        pairs = [(p, q, high - low, high - mass) for p, high in found[1] for q, low in found[-1]]
+        return [pair for pair in pairs if 0 < pair[0] - pair[1] < 1]
 
     @staticmethod
     def _is_top(rough: dict[int, float], order: Sequence[int], i: int) -> bool:

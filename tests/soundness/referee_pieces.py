@@ -69,11 +69,20 @@ class Piece:
 
     def value(self, x: Any) -> Any:
         """f(x); terms beyond the digits are left out."""
+        return CONTEXT.fsum(part for part, _ in self._parts(x))
+
+    def steepness(self, x: Any) -> Any:
+        """d log f/dx."""
+        parts = list(self._parts(x))
+        return CONTEXT.fsum(part * slope for part, slope in parts) / CONTEXT.fsum(part for part, _ in parts)
+
+    def _parts(self, x: Any) -> Iterator[tuple[Any, Any]]:
+        """Each term at x, and the slope of its logarithm."""
         near = float(x)
         logs = self._logs + (self._slopes - self._c * near) * near
         least = logs.max(initial=-np.inf) - LOG_10 * (CONTEXT.dps + 5)
         kept = [term for term, log in zip(self.terms, logs, strict=True) if log > least]
-        return CONTEXT.fsum(w * CONTEXT.exp(a + (b - self.c * x) * x) for w, a, b in kept)
+        return ((w * CONTEXT.exp(a + (b - self.c * x) * x), b - 2 * self.c * x) for w, a, b in kept)
 
     def floats(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """(log value, a measure of the size of its parts) in float64."""
@@ -181,6 +190,7 @@ class Pair:
             _settle(run.tolist(), signs, lambda i: bool(self._excess(low + (high - low) * MPF(shares[i])) > 0))
         changes = np.flatnonzero(signs[1:] != signs[:-1])
         roots = self._roots(shares[changes], shares[changes + 1], signs[changes], low, high)
+        roots = sorted([*roots, *self._touching(shares, signs, low, high)])
         pairs = itertools.pairwise([start, *roots, stop])
         return [pair for i, pair in enumerate(pairs) if (i % 2 == 0) == signs[0]]
 
@@ -236,6 +246,30 @@ class Pair:
             added = shares[near, None] + (shares[near + 2] - shares[near])[:, None] * parts
             shares = np.unique(np.concatenate([shares, added.ravel()]))
         return shares
+
+    def _touching(self, shares: np.ndarray, signs: np.ndarray, low: Any, high: Any) -> list[Any]:
+        """Pairs of sign changes between two points, where the log-ratio comes so near 0 and turns back that floats
+        cannot tell whether it passes 0: its extremum is found in 60 digits."""
+        ratio, _ = self._rough(shares, low, high)
+        size, alike = np.abs(ratio), (signs[1:-1] == signs[:-2]) & (signs[1:-1] == signs[2:])
+        around = np.maximum(size[:-2], size[2:]) - size[1:-1]
+        turns = (np.minimum(size[:-2], size[2:]) >= size[1:-1]) & (size[1:-1] <= 2 * around + 1e-9) & alike
+        found: list[Any] = []
+        for i in (np.flatnonzero(turns) + 1).tolist():
+            x, y = (low + (high - low) * MPF(shares[k]) for k in (i - 1, i + 1))
+            fx, fy = self._steepness(x), self._steepness(y)
+            if fx * fy < 0 and (not found or x >= found[-1]):
+                top = bracketed_zero(self._steepness, x, y, fx, fy, root_width())
+                middle, ends = self._excess(top), [self._excess(x), self._excess(y)]
+                if (ends[0] > 0) == (ends[1] > 0) != (middle > 0):
+                    found += [
+                        bracketed_zero(self._excess, x, top, ends[0], middle, root_width()),
+                        bracketed_zero(self._excess, top, y, middle, ends[1], root_width()),
+                    ]
+        return found
+
+    def _steepness(self, x: Any) -> Any:
+        return self._there.steepness(x + self._phi) - self._here.steepness(x)
 
     def _roots(self, left: np.ndarray, right: np.ndarray, signs: np.ndarray, low: Any, high: Any) -> list[Any]:
         """One sign change in each [left, right]: narrowed by floats, polished by secants in 60 digits; bracketed in 60

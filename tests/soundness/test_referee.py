@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from fractions import Fraction
+from typing import Any
 
 import pytest
 
@@ -205,3 +206,34 @@ def test_a_sign_change_of_steps() -> None:
         lambda x: calls.append(x) or (1 if x < MPF(2) / 3 else -1e-9), MPF(0), MPF(1), 1, -1e-9, TINY
     )
     assert abs(found - MPF(2) / 3) < TINY and len(calls) < 500
+
+
+def _exact(value: Any) -> Fraction:
+    return Fraction(CONTEXT.nstr(value, 50))
+
+
+def test_what_exceeds_by_less_than_floats_can_tell() -> None:
+    """At this σ twelve intervals 2·10⁻⁷ wide have f(x+φ) > e^ε f(x), by 10⁻¹³ of it, for φ in a range as narrow."""
+    epsilon, sigma = Fraction("6.81"), Fraction("0.18381010715216")
+    density = referee.multi_gaussian(sigma, 13, "6.129")
+    _, peak, trough = max((high, x, y) for x, y, ratio, high in density.summits() if abs(ratio - 6.81) < 1e-9)
+    found, top = density.supremum(epsilon)
+    assert abs(found - (MPF(peak) - MPF(trough))) < 1e-6
+    shift = _exact(found)
+    events = [(a, b) for a, b in density.events(shift, epsilon) if a is not None and b - a < 1e-5]
+    narrow = [(_exact(a), _exact(b)) for a, b in events]
+    assert len(narrow) == 12
+    alone = CONTEXT.fsum(
+        density.probability(a + shift, b + shift) - CONTEXT.exp(number(epsilon)) * density.probability(a, b)
+        for a, b in narrow
+    )
+    assert 0 < alone <= top < alone * (1 + MPF(10) ** -10)
+    assert top > 10**10 * density.divergence(1, epsilon)
+    wider = referee.multi_gaussian(sigma * (1 + Fraction(1, 10**10)), 13, "6.129")
+    assert wider.supremum(epsilon)[1] < MPF(10) ** -30
+
+
+def test_the_steepness_of_a_piece() -> None:
+    piece, x, step = referee.multi_gaussian("0.33", 2, "1").pieces[0], MPF("0.7"), MPF(10) ** -20
+    around = (CONTEXT.log(piece.value(x + step)) - CONTEXT.log(piece.value(x - step))) / (2 * step)
+    assert abs(piece.steepness(x) - around) < MPF(10) ** -35
