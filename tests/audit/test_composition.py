@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from contextlib import nullcontext
 from fractions import Fraction
 from typing import Any
 
@@ -13,6 +15,7 @@ from hypothesis import strategies as st
 
 import audit.composition
 from audit.composition import (
+    MAX_RHO_BITS,
     Composition,
     Part,
     compose,
@@ -23,7 +26,7 @@ from audit.composition import (
     propose_order,
     total_rho,
 )
-from audit.exact import decimal_upper, lower, upper
+from audit.exact import decimal_upper, lower, rational, upper
 from audit.verdict import Limits, Verdict
 from mechanisms.claims import Direct, Theorem42, ZeroConcentrated
 from mechanisms.families import Declared, Gaussian, MultiGaussian, QuasiGaussian
@@ -147,6 +150,42 @@ def test_enclosures_of_epsilon_are_tight_and_on_both_sides(rho_text: str, delta_
                 assert upper - lower <= upper / 2**60
 
 
+@pytest.mark.parametrize(
+    ("middle", "radius", "asked"),
+    [
+        ("1", -62, [128]),
+        ("1", -58, [128, 256, 512]),
+        ("1024", -55, [128]),
+        ("1e-6", -70, [128, 256, 512]),
+        ("-9", 0, [128]),
+    ],
+)
+def test_bits_rise_until_60_of_a_number_are_known_or_it_is_below_0(middle: str, radius: int, asked: list[int]) -> None:
+    centre, room, seen = Fraction(middle), Fraction(2) ** radius, list[int]()
+
+    def value() -> flint.arb:
+        seen.append(flint.ctx.prec)
+        return flint.arb(rational(centre), rational(room))
+
+    found = audit.composition._enclose(value, Limits(bits=512))
+    assert seen == asked and found is not None and found.lower <= centre - room and centre + room <= found.upper
+
+
+def test_an_epsilon_that_is_no_number_at_any_precision_is_none() -> None:
+    assert enclose_epsilon(Fraction(1), Fraction(1, 2), Fraction(0), Limits(bits=256)) is None
+
+
+@pytest.mark.parametrize(("rho_text", "delta_text"), GRID)
+def test_the_order_that_is_proposed_is_the_best_to_20_digits(rho_text: str, delta_text: str) -> None:
+    rho, delta = read_real(rho_text, "rho"), read_real(delta_text, "delta")
+    found = propose_order(rho, delta)
+    with mpmath.workdps(DIGITS + 30):
+        r, d = (mpmath.mpf(value.numerator) / value.denominator for value in (rho, delta))
+        ends = [mpmath.mpf(found.numerator) / found.denominator * (1 + mpmath.mpf(gap)) for gap in ("-1e-19", "1e-22")]
+        below, above = (r * t * t + mpmath.log1p(t) + mpmath.log(d) for t in ends)
+        assert below <= 0 <= above
+
+
 def test_128_bits_are_always_taken() -> None:
     rho, delta, order = Fraction(1, 10), Fraction(1, 10**5), Fraction(1, 3)
     found = enclose_epsilon(rho, delta, order, Limits(bits=64))
@@ -249,25 +288,36 @@ def test_what_counts() -> None:
     for claim in (Direct(epsilon=1, delta=0), Direct(epsilon=1, delta="1e-5"), ZeroConcentrated(rho=100)):
         assert part_of(noise, claim, 2, "a.toml") == Part(noise, 2, None), "only the mechanism counts"
     quasi = QuasiGaussian(sensitivity=1, sigma=3, epsilon=1)
-    for refused in (Direct(epsilon=1, delta="1e-5"), Theorem42(epsilon=1, delta="1e-5")):
-        with pytest.raises(InputError, match=r"^a\.toml: got (direct|theorem-4\.2) of quasi-gaussian"):
+    known = "a mixture of Gaussians of one sigma, or a direct claim with delta = 0 (pure DP): else no ρ is known"
+    for refused, got in (
+        (Direct(epsilon=1, delta="0.1"), "direct of quasi-gaussian at delta 0.1"),
+        (Theorem42(epsilon=1, delta="0.1"), "theorem-4.2 of quasi-gaussian"),
+    ):
+        with pytest.raises(InputError, match=re.escape(f"a.toml: got {got}, expected {known}") + "$"):
             part_of(quasi, refused, 1, "a.toml")
 
 
 @pytest.mark.parametrize("delta", ["0", "1", "-1", "2"])
 def test_delta_is_between_0_and_1(delta: str) -> None:
-    with pytest.raises(InputError, match="delta"):
+    with pytest.raises(InputError, match=f"^delta: got {delta}, expected a number between 0 and 1$"):
         compose([gaussian("3")], Fraction(delta))
+
+
+def test_an_exact_rho_may_have_so_many_bits_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    for most, fails in ((5, False), (4, True)):  # 18 is 10010 in binary
+        monkeypatch.setattr(audit.composition, "MAX_RHO_BITS", most)
+        with pytest.raises(InputError, match="5 bits, expected at most 4 bits") if fails else nullcontext():
+            assert total_rho([gaussian("3")]) == Fraction(1, 18)
 
 
 def test_bounded_work() -> None:
     delta = Fraction(1, 10**5)
-    with pytest.raises(InputError, match="parts"):
-        compose([], delta)
-    with pytest.raises(InputError, match="parts"):
-        compose([gaussian("3")] * (MAX_PARTS + 1), delta)
+    for number in (0, MAX_PARTS + 1):
+        with pytest.raises(InputError, match=f"^parts: got {number}, expected 1 to {MAX_PARTS} mechanisms$"):
+            compose([gaussian("3")] * number, delta)
     long = [gaussian(f"1.{'3' * 900}{number}7") for number in range(60)]
-    with pytest.raises(InputError, match="an exact ρ of"):
+    most = f"at most {MAX_RHO_BITS} bits: shorter numbers"
+    with pytest.raises(InputError, match=rf"^parts: got an exact ρ of \d+ bits, expected {most}$"):
         compose(long, delta)
 
 
@@ -280,5 +330,5 @@ def test_a_thousand_doubles_are_summed() -> None:
 
 @pytest.mark.parametrize("count", [0, -5, 1.5])
 def test_a_count_is_a_whole_number_of_at_least_1(count: Any) -> None:
-    with pytest.raises(InputError, match=r"count: got .*, expected a whole number of at least 1"):
+    with pytest.raises(InputError, match=rf"^count: got {count}, expected a whole number of at least 1$"):
         Part(Gaussian(sensitivity=1, sigma=1), count, None)

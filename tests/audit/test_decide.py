@@ -10,7 +10,9 @@ from typing import Any
 import pytest
 
 import audit.decide
-from audit.decide import LOOSE, TIGHTNESS, decide, decide_from, event_probabilities, propose_shifts
+from audit.decide import LOOSE, TIGHTNESS, decide, decide_from, event_probabilities, make_witness, propose_shifts
+from audit.exact import lower
+from audit.shifts import Peak, Search
 from audit.theorems import decide_theorem_4_2
 from audit.verdict import Decision, Limits, Verdict
 from audit.zcdp import decide_zcdp
@@ -108,6 +110,8 @@ def test_a_limit_makes_it_inconclusive_and_says_what_to_raise(limits: Limits, wo
     delta = near(density, "0.7", "1e-44")  # more than 128 bits tell
     found = decide(statement(mechanism, "0.7", delta), limits)
     assert found.verdict is Verdict.INCONCLUSIVE and found.witness is None and word in found.reason
+    assert (found.sup_delta is not None) is (word == "boxes")
+    assert found.sup_delta is None or found.sup_delta.upper == 1
 
 
 @pytest.mark.parametrize("name", ["multi-gaussian", "quasi-gaussian", "irregular", "camel", "laplace", "steps"])
@@ -177,9 +181,11 @@ def test_a_witness_that_the_limits_do_not_allow_leaves_it_open() -> None:
         asked.clear()
         return Limits(expired=lambda: bool(asked.append(True)) or len(asked) > most)
 
-    assert decide(claim, limits(math.inf)).verdict is Verdict.REFUTED
+    full = decide(claim, limits(math.inf))
+    assert full.verdict is Verdict.REFUTED
     found = decide(claim, limits(len(asked) - 1))  # the last question is the witness's
     assert found.verdict is Verdict.INCONCLUSIVE and found.witness is None and found.sup_delta is None
+    assert (found.bits, found.boxes) == (Limits().bits, full.boxes)
     assert found.reason == (
         "a shift exceeds the threshold, but the limits ended the search for a witness; raise bits or time"
     )
@@ -229,10 +235,58 @@ def test_both_sides_of_the_inequality_are_enclosed(name: str, threshold: str) ->
 
 def test_the_watch_is_asked_at_every_interval_of_an_event() -> None:
     asked = []
-    event = [(point(Fraction(i)), point(Fraction(2 * i + 1, 2))) for i in range(5)]
-    claim = Direct(epsilon="0.7", delta="0.1")
+    event = [(point(Fraction(i)), point(Fraction(2 * i + 1, 2))) for i in range(-6, -1)]
+    claim = Direct(epsilon="0.7", delta="0.001")
     event_probabilities(ZOO["laplace"][0], event, Fraction(1), claim, lambda: asked.append(1))
     assert len(asked) == 5
+    asked.clear()
+    limits = Limits(expired=lambda: bool(asked.append(1)))
+    assert make_witness(ZOO["laplace"][0], claim, Peak(Fraction(1), None, Fraction(0), tuple(event)), None, limits)
+    assert len(asked) == 6, "once before the first"
+
+
+def test_an_event_with_equal_sides_is_no_witness() -> None:
+    """Both sides are exactly 0 here, which breaks nothing."""
+    peak, claim = Peak(Fraction(1), None, Fraction(0), ()), Direct(epsilon="0.7", delta="0")
+    assert make_witness(ZOO["laplace"][0], claim, peak, None, Limits()) is None
+
+
+def test_bits_rise_until_an_event_is_seen_to_be_a_witness() -> None:
+    """δ such that its two sides differ in about the 50th digit: 128 bits do not tell, 256 do."""
+    mechanism, event = ZOO["laplace"][0], ((point(Fraction(-2)), point(Fraction(-1))),)
+    with bits(512):
+        there, bound = event_probabilities(mechanism, event, Fraction(1), Direct(epsilon="0.7", delta="0"))
+        claim = Direct(epsilon="0.7", delta=lower(there - bound) * (1 - Fraction(1, 10**50)))
+    peak = Peak(Fraction(1), None, Fraction(0), event)
+    assert make_witness(mechanism, claim, peak, None, Limits(bits=255)) is None
+    found = make_witness(mechanism, claim, peak, None, Limits(bits=256))
+    assert found is not None and found.probability_shifted.lower > found.bound.upper
+
+
+@pytest.mark.parametrize("error", [ValueError("too large"), ZeroDivisionError("by 0"), MemoryError("malloc")])
+def test_numbers_beyond_the_libraries_leave_it_open(error: Exception, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(*arguments: Any, **options: Any) -> Decision:
+        raise error
+
+    monkeypatch.setattr(audit.decide, "decide_from", fails)
+    reason = f"the proof met numbers beyond what the libraries hold ({type(error).__name__}: {error})"
+    expected = Decision(verdict=Verdict.INCONCLUSIVE, reason=reason, bits=999, boxes=0)
+    assert decide(statement(ZOO["gaussian"][0], "1", "0.1"), Limits(bits=999)) == expected
+
+
+def test_a_refutation_that_the_limits_cut_short_has_no_upper_end_but_1() -> None:
+    mechanism, density = ZOO["irregular"]
+    found = decide(statement(mechanism, "0.7", near(density, "0.7", "-0.01")), Limits(boxes=1))
+    assert found.verdict is Verdict.REFUTED and found.sup_delta is not None and found.sup_delta.upper == 1
+
+
+def test_the_upper_end_of_a_refuted_grid_claim_is_that_of_the_grid() -> None:
+    """At 2/3, a point of the grid of thirds, D is 0.68; between them, at 1/2, it is 0.74."""
+    mechanism, density = multi_gaussian("0.15", 1, "1")
+    found = decide(Statement(mechanism, Theorem32(epsilon="1", delta="0.95", eta="0.95")))
+    assert found.witness is not None and found.witness.grid_size == 3 and found.sup_delta is not None
+    top, between = density.divergence(Fraction(2, 3), "1"), density.divergence("0.5", "1")
+    assert top <= number(found.sup_delta.upper) < between * MPF(0.95)
 
 
 def test_progress_and_determinism() -> None:
@@ -242,6 +296,30 @@ def test_progress_and_determinism() -> None:
     first = decide(claim, progress=seen.append)
     assert first == decide(claim) and first.verdict is Verdict.VERIFIED
     assert seen and all(0 <= share <= 1 for share in seen) and seen == sorted(seen)
+
+
+def test_the_four_highest_peaks_are_looked_at_the_highest_last(monkeypatch: pytest.MonkeyPatch) -> None:
+    peaks = [(shift, 1 - shift) for shift in (0.125, 0.25, 0.375, 0.5, 0.625)]
+    asked: list[Any] = []
+    monkeypatch.setattr(audit.decide, "local_maxima", lambda form, epsilon, check: asked.append(check) or peaks)
+    found = propose_shifts(ZOO["irregular"][0].unit_form, Fraction(1), asked.clear)
+    assert found == [Fraction(shift) for shift in (1, 0.5, 0.375, 0.25, 0.125)] and asked == [asked.clear]
+
+
+@pytest.mark.parametrize(("most", "few"), [(20_000, 64), (7, 7)])
+def test_the_upper_end_of_a_refutation_costs_few_boxes(most: int, few: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    mechanism, density = ZOO["irregular"]
+    asked: list[tuple[int, Fraction]] = []
+
+    def recorded(*arguments: Any, limits: Limits, floor: Fraction, **options: Any) -> Search:
+        asked.append((limits.boxes, floor))
+        return Search(*arguments, limits=limits, floor=floor, **options)
+
+    monkeypatch.setattr(audit.decide, "Search", recorded)
+    delta = near(density, "0.7", "-0.1")
+    found = decide(statement(mechanism, "0.7", delta), Limits(boxes=most))
+    assert found.verdict is Verdict.REFUTED and found.sup_delta is not None
+    assert asked == [(most, delta / 16), (few, found.sup_delta.lower * LOOSE)]
 
 
 def test_a_cheap_refutation_leaves_the_upper_end_open() -> None:

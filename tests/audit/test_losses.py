@@ -43,6 +43,7 @@ def test_losses_contain_the_moments(name: str) -> None:
 def test_two_precisions_overlap(bits: int, other: int) -> None:
     for mechanism, _ in ZOO.values():
         rough, fine = enclose_losses(mechanism, bits), enclose_losses(mechanism, other)
+        assert enclose_losses(mechanism) == enclose_losses(mechanism, 192)
         for a, b in ((rough.l1, fine.l1), (rough.l2, fine.l2)):
             assert a.lower <= b.upper and b.lower <= a.upper
 

@@ -12,11 +12,12 @@ import pytest
 import audit.offers
 from audit.decide import decide
 from audit.exact import double_at, double_rank
-from audit.offers import CLASSIC, OFFERED, Offer, _made, _text, offer
+from audit.offers import CLASSIC, OFFERED, Offer, _made, _rounded, _text, offer
 from audit.scales import Calibration, Loss, calibrate
 from audit.verdict import Limits, Verdict
+from mechanisms.calibration_tails import flipped_huber, flipped_huber_sigma
 from mechanisms.claims import Direct, Statement, read_statement
-from mechanisms.families import Gaussian, TruncatedLaplace, TruncatedStaircase, Tulap
+from mechanisms.families import FlippedHuber, Gaussian, TruncatedLaplace, TruncatedStaircase, Tulap
 from mechanisms.numbers import InputError
 
 F = Fraction
@@ -211,6 +212,8 @@ def test_a_scale_is_calibrated_for_what_was_asked(family: str, monkeypatch: pyte
     claim = Direct(epsilon=3, delta="0.1")
     options = {"sensitivity": 2, "candidates": candidates, "loss": "l1", "limits": limits}
     assert asked == [{"family": family, "claim": claim, **options}]
+    served(family, 3, "0.1", candidates=[1])
+    assert asked[1]["loss"] == "l2", "unless another is asked for"
     assert found.statement.claim == claim and found.statement.mechanism.sensitivity == 2
 
 
@@ -250,6 +253,13 @@ def test_the_scale_that_is_shown_is_no_shorter_than_the_one_that_was_proved(
     for name in {"T", "A", "alpha", "sigma"} & set(shown):
         exact = getattr(found.statement.mechanism, name)
         assert exact <= Fraction(shown[name]) <= exact * (1 + Fraction(1, 10**10))
+
+
+def test_the_flipped_huber_is_hardly_longer_than_it_was_proposed() -> None:
+    member = served("flipped-huber", 3, "0.01").statement.mechanism
+    ratio, _ = flipped_huber(3.0, 0.01, 2)
+    proposed = F(flipped_huber_sigma(float(_rounded(ratio)), 3.0, 0.01))
+    assert isinstance(member, FlippedHuber) and proposed < member.sigma < proposed * (1 + F(1, 2**46))
 
 
 def test_below_the_range_of_floats_cut_noise_is_not_offered() -> None:

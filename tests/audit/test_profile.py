@@ -19,7 +19,7 @@ from audit.verdict import Enclosure, Limits
 from mechanisms.divergence import float_divergence
 from mechanisms.families import Declared, Gaussian, Mechanism, MultiGaussian, QuasiGaussian
 from tests.audit.support import ZOO, declared, gaussian, multi_gaussian, quasi_gaussian
-from tests.soundness.referee import MPF, number
+from tests.soundness.referee import CONTEXT, MPF, number
 
 ROUNDING = MPF(10) ** -40
 
@@ -306,6 +306,18 @@ def test_a_profile_that_runs_out_of_time_on_the_way_leaves_that_epsilon_out() ->
     assert [sample.at for sample in found] == [2]
 
 
+def test_more_bits_are_taken_where_the_mass_of_steps_nearly_cancels() -> None:
+    """Of D = (e^(10^−60) − 1 + e^−200)/mass 256 bits leave fewer than 64."""
+    logs = ("1e-60", "-100", "-200")
+    rows = [{"from": str(i), "to": str(i + 1), "c": "0", "lines": [[log, "0"]]} for i, log in enumerate(logs)]
+    mechanism, one = Declared(sensitivity="1", declared_pieces=rows), [Fraction(1)]
+    few, found = (enclose_divergence(mechanism, Fraction(100), one, one[0], Limits(bits=most)) for most in (511, 512))
+    assert not few.complete and few.samples == () and found.complete
+    ends, heights = found.samples[0].value, [CONTEXT.exp(number(log)) for log in logs]
+    true = (CONTEXT.expm1(number("1e-60")) + heights[2]) / (2 * CONTEXT.fsum(heights))
+    assert number(ends.lower) <= true <= number(ends.upper)
+
+
 def test_more_bits_are_taken_where_some_do_not_do() -> None:
     mechanism = MultiGaussian(sensitivity=1, sigma="0.35", K=40, epsilon="4")
     shifts = [Fraction(1, 2), Fraction(1)]
@@ -345,3 +357,17 @@ def test_the_profile_has_few_boxes_for_each_epsilon_and_stops_with_the_time(monk
     assert [limits.bits for limits in asked] == [4096]
     list(enclose_profile(mechanism, [Fraction(1)], Limits(boxes=7)))
     assert asked[-1].boxes == 7
+
+
+def test_the_watch_is_handed_to_the_floats_that_propose_shifts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are asked where no table serves."""
+    asked: list[tuple[object, ...]] = []
+
+    def propose(*arguments: object) -> list[Fraction]:
+        asked.append(arguments[1:])
+        return [Fraction(1)]
+
+    monkeypatch.setattr(audit.profile, "propose_shifts", propose)
+    limits = Limits()
+    audit.profile._supremum(REFEREED["camel"][0], Fraction(1, 2), limits)
+    assert asked == [(Fraction(1, 2), limits.check)]

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import audit.scales
-from audit.decide import decide
+from audit.decide import decide, decide_from
 from audit.exact import double_at, double_rank
 from audit.losses import enclose_losses
 from audit.scales import (
@@ -96,13 +96,33 @@ def test_a_gaussian_scale_is_the_smallest_double_for_a_small_epsilon(epsilon: st
 
 @pytest.mark.parametrize("factor", [1e-3, 1e8])
 def test_a_proposal_far_off_is_made_good(factor: float, monkeypatch: pytest.MonkeyPatch) -> None:
-    import audit.scales as scales
-
     claim = Direct(epsilon="1", delta="1e-6")
-    right = sigma(calibrate("gaussian", claim))
-    monkeypatch.setattr(scales, "float_sigma", lambda member, claim, check=None: float(right) * factor)
+    right, seeds = sigma(calibrate("gaussian", claim)), list[int]()
+
+    def recorded(statement: Statement, limits: Limits, **options: Any) -> Decision:
+        seeds.append(len(options["seeds"]))
+        return decide_from(statement, limits, **options)
+
+    monkeypatch.setattr(audit.scales, "decide_from", recorded)
+    monkeypatch.setattr(audit.scales, "float_sigma", lambda member, claim, check=None: float(right) * factor)
     found = calibrate("gaussian", claim)
-    assert found.adjacent and sigma(found) == right
+    assert found.adjacent and sigma(found) == right and max(seeds) == 4, "the last ones"
+
+
+@pytest.mark.parametrize(("limit", "value"), [("COSTLY_LINES", 0), ("COSTLY_THRESHOLD", 1), ("COSTLY_LINES", 1)])
+def test_a_costly_pair_is_decided_far_apart_first(limit: str, value: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """More than so many lines, or a threshold below that."""
+    tried: list[float] = []
+
+    def recorded(statement: Statement, limits: Limits, **options: Any) -> Decision:
+        tried.append(float(statement.mechanism.sigma))  # type: ignore[attr-defined]
+        return decide_from(statement, limits, **options)
+
+    monkeypatch.setattr(audit.scales, "decide_from", recorded)
+    monkeypatch.setattr(audit.scales, limit, value)
+    tight = float(sigma(calibrate("gaussian", Direct(epsilon="1", delta="0.1"))))
+    expected = [1, 1] if (limit, value) == ("COSTLY_LINES", 1) else [1.01, 0.99]
+    assert tried[:2] == pytest.approx([tight * factor for factor in expected], rel=1e-9)
 
 
 @pytest.mark.parametrize(("decimals", "expected"), [(2, "0.34"), (5, "0.33443"), (12, None)])
@@ -147,14 +167,7 @@ PLACES = "decimal of 3 places"
     ("member", "claim", "decimals", "adjacent", "refuted", "note"),
     [
         (MULTI, DIRECT, None, False, None, NOTHING),
-        (
-            MULTI,
-            DIRECT,
-            None,
-            True,
-            "1/2",
-            f"{SMALLEST}the double below is refuted, and {LARGER}",
-        ),
+        (MULTI, DIRECT, None, True, "1/2", f"{SMALLEST}the double below is refuted, and {LARGER}"),
         (
             MULTI,
             DIRECT,
@@ -325,14 +338,12 @@ def test_the_k_is_chosen_in_the_unit_of_the_query() -> None:
 
 
 def test_the_k_of_least_loss_is_chosen() -> None:
-    found = calibrate("multi-gaussian", Direct(epsilon="1", delta="0.01"), candidates=range(1, 4))
-    losses = {}
-    for k in range(1, 4):
-        one = calibrate("multi-gaussian", Direct(epsilon="1", delta="0.01"), K=k)
-        losses[k] = one.losses.l2.upper
-    best = min(losses, key=lambda k: losses[k])
+    claim = Direct(epsilon="1", delta="0.01")
+    found = calibrate("multi-gaussian", claim, candidates=range(1, 4))
+    losses = {k: calibrate("multi-gaussian", claim, K=k).losses.l2.upper for k in range(1, 4)}
+    best = min(losses, key=losses.__getitem__)
     assert getattr(found.statement.mechanism, "K", None) == best
-    assert [trial.K for trial in found.tried] == list(range(1, 4))
+    assert [(trial.K, trial.excluded) for trial in found.tried] == [(k, True) for k in range(1, 4)]
     assert found.losses.l2.upper == losses[best]
 
 
@@ -381,12 +392,9 @@ def test_lattices_by_their_names() -> None:
 
 def test_a_scale_that_is_never_verified_is_inconclusive_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     """A proposal far too small: the search goes up by doublings of one step and ends long before it gets there."""
-    import audit.scales as scales
-
-    monkeypatch.setattr(scales, "float_sigma", lambda member, claim, check=None: 1.0)
-    monkeypatch.setattr(scales, "_polish", lambda member, claim, proposal, limits: proposal)
-    monkeypatch.setattr(scales, "MAX_STEPS", 5)
-    found = scales.calibrate("gaussian", Direct(epsilon="1", delta="1e-6"))
-    assert found.decision.verdict is Verdict.INCONCLUSIVE
+    monkeypatch.setattr(audit.scales, "float_sigma", lambda member, claim, check=None: 1.0)
+    monkeypatch.setattr(audit.scales, "_polish", lambda member, claim, proposal, limits: proposal)
+    monkeypatch.setattr(audit.scales, "MAX_STEPS", 5)
+    found = calibrate("gaussian", Direct(epsilon="1", delta="1e-6"))
+    assert found.decision.verdict is Verdict.INCONCLUSIVE and not found.adjacent
     assert "no scale near the float proposal" in found.decision.reason
-    assert not found.adjacent

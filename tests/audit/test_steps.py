@@ -11,6 +11,7 @@ from flint import arb
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import audit.steps
 from audit.decide import decide
 from audit.exact import fraction
 from audit.recheck import is_event, reaches, witness_figures
@@ -319,12 +320,15 @@ def number_of(value: Any) -> Fraction:
     return F(CONTEXT.nstr(value, 55))
 
 
-def test_meetings_have_a_limit_of_their_own() -> None:
+def test_meetings_have_a_limit_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
     edges = [F(k, 7) for k in range(-3, 4)]
     every = sorted({F(0), F(1)} | {F(k, 7) for k in range(1, 7)})
     assert meetings(edges, len(every)) == every and meetings(edges, len(every) - 1) is None
     assert meetings([F(-9), F(9)], 2) == [0, 1]
     assert meetings([F(0), F(1), F(2)], 2) == [0, 1], "a distance of Δ is the last shift anyway"
+    monkeypatch.setattr(audit.steps, "MOST_WORK", 3)
+    assert meetings([F(0), F(1, 4), F(1, 2)], 9) == [0, F(1, 4), F(1, 2), 1], "three pairs are near"
+    assert meetings([F(0), F(1, 4), F(1, 2), F(5, 4)], 9) is None, "a fourth"
 
 
 @pytest.mark.parametrize("gamma", ["0.3", "1/2", "0.8", "1", "1/50"])

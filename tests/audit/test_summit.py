@@ -22,7 +22,7 @@ from audit.summit import Range, Summit, _Gap, find_summit
 from audit.sweep import Sweep
 from audit.verdict import Limits
 from mechanisms.families import Mechanism
-from tests.audit.support import FEW, ZOO, bits, mixture, multi_gaussian, point
+from tests.audit.support import FEW, ZOO, bits, contains, mixture, multi_gaussian, point
 from tests.soundness import referee
 from tests.soundness.referee import CONTEXT, MPF, number
 
@@ -159,6 +159,35 @@ def test_a_missing_root_gives_no_summit_and_a_superfluous_one_does_no_harm() -> 
         assert proposed(pair, epsilon, shifts, sorted([*roots, roots[lost]]), [])[1] is None
     assert proposed(pair, epsilon, shifts, [], [])[1] is None
     assert proposed(pair, epsilon, shifts, roots[::-1], [])[1] is None
+
+
+def test_a_shift_outside_the_range_and_a_root_that_is_no_number_give_no_summit() -> None:
+    pair, epsilon, peak = PEAKS["multi-gaussian"]
+    roots, near, far = roots_of(pair, epsilon, peak), Fraction(1, 2**12), Fraction(1, 2**11)
+    assert proposed(pair, epsilon, Range(peak - near, peak, peak + near), roots, [])[1] is not None
+    for start, stop in ((peak - far, peak - near), (peak + near, peak + far)):
+        assert proposed(pair, epsilon, Range(start, peak, stop), roots, [])[1] is None
+    for wild in (float("nan"), float("inf")):
+        assert proposed(pair, epsilon, Range(peak - near, peak, peak + near), [*roots, wild], [])[1] is None
+
+
+@pytest.mark.parametrize("name", PEAKS)
+def test_the_density_at_a_root_is_enclosed_closely(name: str) -> None:
+    """Near the root that floats found f may rise or fall: both count."""
+    pair, epsilon, peak = PEAKS[name]
+    shifts, width = Range(peak - Fraction(1, 2**11), peak, peak + Fraction(1, 2**11)), fmpq(1, 1000)
+    exact = [x for event in pair[1].events(peak, epsilon) for x in event if x is not None]
+    with bits(128):
+        ours = Density(pair[0].unit_form)
+        span = ours.span((shifts.start, shifts.stop), Fraction(epsilon), Fraction(0))
+        (balls,) = ours.stretches(peak, Fraction(epsilon))
+        assert span is not None
+        for true in exact:
+            root = point(Fraction(float(true)))
+            gap = _Gap(root - width, root + width, span, shifts, Fraction(epsilon))
+            found = audit.summit._density_at_root(span.convex, balls, shifts, gap, float(true)) / ours.mass
+            value = pair[1].pieces[0].value(true + number(peak)) / pair[1].mass
+            assert contains(found, value) and found.rel_accuracy_bits() > 30
 
 
 def test_no_more_cells_are_looked_at_than_the_budget_has(monkeypatch: pytest.MonkeyPatch) -> None:

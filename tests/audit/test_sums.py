@@ -110,6 +110,9 @@ def test_the_bits_that_are_allowed_are_used() -> None:
     near = ((F(1), x), (-1 - x, F(0)))
     assert sign_of(near, Limits(bits=256)) == 1
     assert quotient(plus(((1 + x, F(0)),)), plus(((F(1), x),)), F(1), Limits(bits=256)).upper < 1
+    y = F(1, 10**45)  # needs more than 256 bits, and not more than 384, which are not tried
+    with pytest.raises(NeedBits):
+        quotient(plus(((1 + y, F(0)),)), plus(((F(1), y),)), F(1), Limits(bits=511))
     for limits in (Limits(bits=255), Limits(bits=64)):
         with pytest.raises(NeedBits):
             sign_of(near, limits)

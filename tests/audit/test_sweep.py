@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 from fractions import Fraction
 
@@ -204,18 +205,58 @@ def test_the_largest_shift_is_a_peak_where_it_is_the_worst() -> None:
         assert found.peaks(True)[-1] == 1 and len(found._seen) < 40 * CANDIDATES
 
 
-def test_a_climb_ends_at_a_local_maximum_of_the_lattice() -> None:
+def test_a_climb_ends_at_a_local_maximum_of_the_lattice(monkeypatch: pytest.MonkeyPatch) -> None:
     found = sweep("teeth", top("teeth"))
     table = found._table
     with bits(128):
         alpha = audit.sweep.Alpha.of(F(1))
     values = [table.estimate(i, alpha) for i in range(table.steps + 1)]
     for start in range(0, table.steps + 1, 37):
-        for step in (0, 1, 16):
+        for step in (0, 1, 2, 16):
             at, height = found._climb(start, step, alpha)
             assert height == values[at] >= values[start] and (step or at == start)
             if step:
                 assert all(values[near] <= height for near in (at - 1, at + 1) if 0 <= near <= table.steps)
+    few = itertools.repeat(1.0, 99)
+    monkeypatch.setattr(found, "_estimate", lambda at, alpha: next(few))
+    assert found._climb(40, 16, alpha) == (40, 1.0), "a plateau is no way up"
+
+
+def test_peaks_are_climbed_to_from_the_local_maxima_among_the_largest_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The place where the climb begins, and its first step: to the neighbour farther off."""
+    found = sweep("teeth", top("teeth"))
+    unit = found._table.steps // 8
+    heights = {1: 2.0, 3: 3.0, 4: 1.0, 5: 4.0, 6: 5.0, 7: 4.5, 8: 6.0}
+    climbs: list[tuple[int, int]] = []
+
+    def climb(at: int, step: int, alpha: object) -> tuple[int, float]:
+        climbs.append((at // unit, step // unit))
+        return at, heights[at // unit]
+
+    monkeypatch.setattr(found, "_estimate", lambda at, alpha: heights[at // unit])
+    monkeypatch.setattr(found, "_climb", climb)
+    monkeypatch.setattr(audit.sweep, "NEARLY", 0.1)
+    found._seen = {F(place, 8): height for place, height in heights.items()}
+    with bits(128):
+        assert found.peaks(False) == [F(3, 8), F(6, 8), F(1)]
+    assert climbs == [(3, 2), (6, 1), (8, 1)]
+    climbs.clear()
+    found._seen[F(7, 8)] = 0.5  # the least
+    monkeypatch.setattr(audit.sweep, "CANDIDATES", 6)
+    with bits(128):
+        assert found.peaks(False) == [F(3, 8), F(1)]
+    assert climbs == [(3, 2), (8, 2)]
+
+
+def test_the_watch_is_asked_while_a_peak_is_polished() -> None:
+    asked: list[int] = []
+    found = sweep("teeth", top("teeth"), Limits(expired=lambda: bool(asked.append(1))))
+    found._seen = {F(13, 16): 1.0}
+    with bits(128):
+        found.peaks(False)
+        rough = len(asked)
+        found.peaks(True)
+    assert len(asked) > 2 * rough
 
 
 def test_a_peak_is_polished_between_its_neighbours_or_left_where_it_is() -> None:

@@ -22,14 +22,21 @@ from audit.table import Alpha, Table, is_on_lattice, propose_table
 from audit.verdict import Expired, Limits, Verdict
 from mechanisms.families import Gaussian
 from mechanisms.numbers import read_real
-from tests.audit.support import FEW, ZOO, bits, declared, multi_gaussian, quasi_gaussian, statement
+from tests.audit.support import FEW, ZOO, bits, declared, gaussian, mixture, multi_gaussian, quasi_gaussian, statement
 from tests.soundness.referee import CONTEXT, MPF, Density, number
 
 TABLED = ["gaussian", "multi-gaussian", "quasi-gaussian", "irregular", "repeated", "eighths"]
 ROUNDING = MPF(10) ** -45
 FAR_BREAK = declared(("0", "19", "0.5", [("0", "0")]), ("19", "inf", "0.5", [("-1", "0")]), scale=1)
 """All lines are centred at 0, and the table ends before the break."""
-PAIRS = {name: ZOO[name] for name in TABLED} | {"far break": FAR_BREAK}
+FAINT = declared(("0", "35/4", "0.5", [("0", "0")]), ("35/4", "inf", "0.5", [("-705", "0")]), scale=1)
+"""In the last cells of the table f is far below TINY, but not 0."""
+APART = mixture("0.1", ("1", "0"), ("1", "9"))
+"""As much between the means."""
+NARROW = gaussian("0.01")
+"""4c² is larger than the square of the number of points for each Δ."""
+PAIRS = {name: ZOO[name] for name in TABLED}
+PAIRS |= {"far break": FAR_BREAK, "faint": FAINT, "apart": APART, "narrow": NARROW}
 H = Fraction(1, 64)
 
 
@@ -79,14 +86,14 @@ def test_entries_are_on_their_side(name: str) -> None:
             assert -bend <= found.bend[index] and bend <= found.dent[found.steps + index]
 
 
-@pytest.mark.parametrize("name", TABLED)
+@pytest.mark.parametrize("name", [*TABLED, "narrow"])
 def test_what_lies_outside_the_table_is_bounded(name: str) -> None:
-    found, referee = table(name), ZOO[name][1]
+    found, referee = table(name), PAIRS[name][1]
     end = place(found, len(found.above) - 1)
     outside = 2 * referee.piece_at(end).mass(end, None) / referee.mass
     assert outside <= found.tail < 1e-12
     assert not found.below[: found.steps].any()
-    for shift in (MPF(1) / 3, MPF(1)):
+    for shift in (MPF(10) ** -9, MPF(1) / 3, MPF(1)):
         assert density(referee, -end - shift, second=True) <= found.dent[0]
 
 
@@ -201,13 +208,13 @@ def test_a_narrow_line_alone_does_not_ask_for_a_table_of_gigabytes(c: str) -> No
 
 def test_extreme_scales_and_no_threshold_have_no_table() -> None:
     with bits(128):
-        for sigma in ("1e-200", "1e200", "1e-9", "1e9", "2000", "0.123456789"):
+        for sigma in ("1e-200", "1e200", "1e-9", "1e9", "70000", "50000", "0.123456789", "1/8192"):
             form = Gaussian(sensitivity=1, sigma=sigma).unit_form
-            expected = sigma in ("2000", "0.123456789")
+            expected = sigma in ("50000", "0.123456789", "1/8192")
             assert (propose_table(form, Fraction(1), Fraction(1, 100), 64) is not None) is expected, sigma
         form = Gaussian(sensitivity=1, sigma=1).unit_form
-        for threshold in (Fraction(0), Fraction(-1)):
-            assert propose_table(form, Fraction(1), threshold, 64) is None
+        for threshold in ("0", "-1", "1e-220", "1e-216"):  # e^−500 is 7e-218
+            assert (propose_table(form, Fraction(1), Fraction(threshold), 64) is None) is (threshold != "1e-216")
 
 
 @pytest.mark.parametrize(("steps", "level"), [(3, 0), (64, 6), (96, 5), (10, 1)])
@@ -268,12 +275,13 @@ def test_a_table_that_does_not_serve_is_refused() -> None:
         Table(form, 100, 10)  # a reach of less than one scale length
     with bits(128), pytest.raises(ValueError, match="does not serve"):
         Table(form, 100, 1500)  # so deep that entries underflow
-    with bits(16), pytest.raises(ValueError, match="bits"):
+    with bits(16), pytest.raises(ValueError, match=r"^too few bits for a table$"):
         Table(form, 100, 1000)
     wide = multi_gaussian("0.001", 1000, "1")[0].unit_form
     with bits(128):
         assert propose_table(wide, Fraction(1), Fraction(1, 100), 64) is None
-        assert propose_table(form, Fraction(400), Fraction(1, 100), 64) is None
+        for epsilon in (300, 301):
+            assert (propose_table(form, Fraction(epsilon), Fraction(1, 100), 64) is None) is (epsilon > 300)
         assert propose_table(form, Fraction(1), Fraction(1, 10**300), 64) is None
 
 
