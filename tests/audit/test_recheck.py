@@ -70,6 +70,7 @@ def test_a_level_is_reached_below_the_truth_only(name: str) -> None:
     if name != "laplace":  # which needs no cells
         assert reaches(claim, Fraction("0.8"), true, Limits(cells=3)) is None
     assert reaches(claim, Fraction("0.8"), true, Limits(expired=lambda: True)) is None
+    assert reaches(claim, Fraction("0.8"), true, Limits(bits=64)) is None
 
 
 def test_the_figures_of_a_witness_come_out_again() -> None:

@@ -241,7 +241,7 @@ class Density:
 
     def _near_the_end(self, epsilon: Any) -> list[tuple[Any, Any, Any]]:
         """Local maxima between 1 − 2⁻⁵ and 1, in which D may change faster and faster, as from climb."""
-        ends = [1 - MPF(2) ** -k for k in range(5, 18)]
+        ends = [1 - MPF(2) ** -k for k in range(5, 31)]
         slopes = [self._slope(end, epsilon) for end in ends]
         turns = [i for i in range(len(ends) - 1) if slopes[i] > 0 > slopes[i + 1]]
         return [

@@ -237,3 +237,10 @@ def test_the_steepness_of_a_piece() -> None:
     piece, x, step = referee.multi_gaussian("0.33", 2, "1").pieces[0], MPF("0.7"), MPF(10) ** -20
     around = (CONTEXT.log(piece.value(x + step)) - CONTEXT.log(piece.value(x - step))) / (2 * step)
     assert abs(piece.steepness(x) - around) < MPF(10) ** -35
+
+
+def test_a_peak_a_few_millionths_from_the_end() -> None:
+    density = referee.multi_gaussian("0.177171068954", 11, "11.5")
+    shift, top = density.supremum("11.5")
+    assert MPF(10) ** -6 < 1 - shift < MPF(10) ** -5
+    assert top > 10**29 * density.divergence(1, "11.5")
