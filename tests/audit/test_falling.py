@@ -86,7 +86,7 @@ def test_the_largest_shift_is_the_worst(seed: int) -> None:
     top = Fraction(str(values[-1]))
     for side, verdict in ((1, Verdict.VERIFIED), (-1, Verdict.REFUTED)):
         claim = statement(mechanism, epsilon, top * (1 + side * Fraction(1, 10**12)) if top else Fraction(0))
-        assert decide(claim).verdict is (verdict if top else Verdict.VERIFIED)
+        assert decide(claim, Limits(boxes=0)).verdict is (verdict if top else Verdict.VERIFIED)
 
 
 def test_pure_privacy_of_a_sum_of_laplace_densities_is_not_left_open() -> None:
@@ -145,6 +145,31 @@ def test_gaussian_tails_ends_gaps_and_long_ways_are_not_called_pure(pieces: Rows
     form = declared(*pieces, scale=1)[0].unit_form
     with bits(128):
         assert not is_pure(form, Fraction(100))
+
+
+@pytest.mark.parametrize(
+    "pieces",
+    [
+        [("0", "inf", "0", [("0", "-1")])],
+        [("0", "2", "0", [("0", "1")]), ("2", "inf", "0", [("3", "-1/2")])],
+        [("0", "2", "0", [("0", "-1")]), ("2", "inf", "0", [("-1", "-1/2")])],
+    ],
+)
+def test_what_is_pure_by_more_than_the_width_of_a_cell_is_shown(pieces: Rows) -> None:
+    """The log-ratio is 1 at most, and 1 + 1/64 over the finest cells; downwards, upwards, and before the tail."""
+    form = declared(*pieces, scale=1)[0].unit_form
+    with bits(128):
+        assert is_pure(form, 1 + Fraction(1, 63))
+        assert not is_pure(form, 1 - Fraction(1, 10**20))
+
+
+def test_thirty_sensitivities_before_the_tail_are_looked_at_and_no_more() -> None:
+    def plateau(end: str) -> Rows:
+        return [("0", end, "0", [("0", "0")]), (end, "inf", "0", [(end, "-1")])]
+
+    with bits(128):
+        assert is_pure(declared(*plateau("30"), scale=1)[0].unit_form, Fraction("1.2"))
+        assert not is_pure(declared(*plateau("30.1"), scale=1)[0].unit_form, Fraction("1.2"))
 
 
 def test_nothing_is_pure_below_0() -> None:

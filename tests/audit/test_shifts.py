@@ -104,9 +104,12 @@ def test_a_grid_of_few_points_and_one_of_more_are_decided_alike(size: int) -> No
     largest = max(twin.divergence(f"{i}/{size}", "0.7") for i in range(size + 1))
     for factor, exceeds in ((1 + Fraction(1, 10**6), False), (1 - Fraction(1, 10**6), True)):
         threshold = Fraction(CONTEXT.nstr(largest, 40)) * factor
-        found = search("multi-gaussian", "0.7", threshold, grid=size).run(lambda: [])
+        looking = search("multi-gaussian", "0.7", threshold, grid=size)
+        found = looking.run(lambda: [])
         assert found.exceeds is exceeds
         assert exceeds or found.upper is not None
+        if size <= 64 and not exceeds:  # one by one
+            assert looking._tops.keys() == {Fraction(i, size) for i in range(size + 1)} and found.boxes == 0
 
 
 @pytest.mark.parametrize("name", ["multi-gaussian", "camel", "two-rates", "steps", "quasi-gaussian"])
@@ -162,14 +165,20 @@ def test_what_ends_a_search_is_said_in_one_sentence() -> None:
     near = Fraction(str(true)) * (1 + Fraction(1, 10**9))
     nearer = Fraction(str(true)) * (1 + Fraction(1, 10**44))
 
-    def stopped(threshold: Fraction, **limits: object) -> str:
-        found = search("multi-gaussian", "0.7", threshold, limits=Limits(**limits)).run(lambda: [])  # type: ignore[arg-type]
+    def stopped(threshold: Fraction, name: str = "multi-gaussian", **limits: object) -> str:
+        found = search(name, "0.7", threshold, limits=Limits(**limits)).run(lambda: [])  # type: ignore[arg-type]
         assert found.upper is None and not found.exceeds
         return found.stopped
 
     assert stopped(nearer, bits=128) == "128 bits do not resolve it; raise the limit on bits"
     assert stopped(nearer, bits=255) == "128 bits do not resolve it; raise the limit on bits"
     assert stopped(near, cells=3) == "3 cells were not enough at one shift; raise the limit on boxes"
+    assert stopped(near, boxes=3) == "more than 3 boxes of shifts would be needed; raise the limit on boxes"
+    just = Fraction(CONTEXT.nstr(ZOO["camel"][1].supremum("0.7")[1], 40)) * (1 + Fraction(1, 10**9))
+    for boxes, box in ((1, "[0, 1]/2^1"), (3, "[3, 4]/2^2"), (7, "[63, 64]/2^6")):
+        assert stopped(just, "camel", boxes=boxes) == (
+            f"{boxes - (boxes == 1)} boxes of shifts were not enough (working on {box}·Δ); raise the limit on boxes"
+        )
     assert stopped(near, expired=lambda: True) == (
         "the time limit ended the search in the box of shifts [0, 1]/2^0·Δ; raise it"
     )
@@ -258,3 +267,7 @@ def test_where_a_table_has_proved_it_the_time_only_makes_the_evidence_looser() -
     found = search("interior", "1", threshold, tightness=Fraction(1, 2**14), limits=limits)
     sup = found.run(lambda: [])
     assert sup.upper == threshold and not sup.exceeds and sup.stopped == "" and sup.bits == 128 and sup.boxes == 0
+    limits = Limits(expired=lambda: found._holds and found.peak is not None)
+    found = search("interior", "1", threshold, tightness=Fraction(1, 2**14), limits=limits)
+    sup = found.run(lambda: [])
+    assert sup.upper == threshold and sup.peak is found.peak and sup.peak is not None and sup.exceeds is False
