@@ -16,7 +16,7 @@ from certificates.canonical import canonical_bytes, strict_json
 from certificates.errors import CertificateError, KeyRefusedError, NumberError
 from certificates.signing import PublicKey
 from certificates.verify import verify_certificate
-from tests.hostile.judge import MOST_SECONDS, processor_limits
+from tests.hostile.judge import ASKED_SECONDS, MOST_SECONDS, processor_limits
 from tests.hostile.seeds import TIME, seeds, trust
 from tests.hostile.zoo import CASES, SMALL_ORDER, document, edit, one_signature, set_at, sound, written
 
@@ -27,8 +27,9 @@ SIGNATURES = {"trusted", "untrusted", "invalid", "missing", None}
 def test_zoo(name: str) -> None:
     make, codes = CASES[name]
     data = make()
+    seconds = 0.5 if 4 in codes else ASKED_SECONDS  # what must be decided gets the time, on a slow machine too
     start = time.process_time()
-    outcome = verify_certificate(data, trust(), processor_limits(0.5), now=TIME)
+    outcome = verify_certificate(data, trust(), processor_limits(seconds), now=TIME)
     assert time.process_time() - start < MOST_SECONDS
     assert outcome.exit_code in codes, outcome.reason
     assert outcome.reason and outcome.reason.isprintable()
