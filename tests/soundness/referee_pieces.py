@@ -197,7 +197,7 @@ class Pair:
     def _range(self, start: Any, stop: Any) -> tuple[Any, Any]:
         """Finite ends beyond all sign changes. Beyond all centres the log-ratio of Gaussian tails has slope 2cφ, and it
         may take that long to make up for ε; what two exponentials differ by falls by their slopes' difference."""
-        far = self._epsilon / (2 * float(self._there.c * self._phi)) if self._there.c and self._phi else 0.0
+        far = abs(self._epsilon) / (2 * float(self._there.c * self._phi)) if self._there.c and self._phi else 0.0
         slopes = sorted({float(b) for _, _, b in self._there.terms})
         if not self._there.c and len(slopes) > 1:
             far = LOG_10 * CONTEXT.dps / min(b - a for a, b in itertools.pairwise(slopes))

@@ -244,3 +244,13 @@ def test_a_peak_a_few_millionths_from_the_end() -> None:
     shift, top = density.supremum("11.5")
     assert MPF(10) ** -6 < 1 - shift < MPF(10) ** -5
     assert top > 10**29 * density.divergence(1, "11.5")
+
+
+@pytest.mark.parametrize("epsilon", ["0", "1", "3", "8"])
+def test_a_negative_epsilon(epsilon: str) -> None:
+    """D at −ε is 1 − e^−ε + e^−ε D at ε, as densities are even."""
+    rows = [("0", "0.25", "0", [("-0.5", "-1"), ("0.25", "1")]), ("0.25", None, "0.5", [("17/32", "-2.5")])]
+    factor = CONTEXT.exp(-number(epsilon))
+    for density in (referee.even(rows, 0.4), referee.mixture("0.3", [(1, 0), ("0.2", "1"), ("0.2", "-1")])):
+        there, back = (density.divergence("0.5", sign * Fraction(epsilon)) for sign in (1, -1))
+        assert abs(back - (1 - factor + factor * there)) < MPF(10) ** -40
