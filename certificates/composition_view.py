@@ -9,9 +9,9 @@ from typing import Any, Final
 from audit.composition import Composition, Part
 from audit.exact import decimal_upper
 from certificates.compositions import DIGITS, composition_in_words, read_composition
-from certificates.layout import Rows, between, block, line, noise_in_words, signature_rows
+from certificates.layout import Rows, between, block, noise_in_words, signature_rows
 from certificates.schema import CompositionCertificateRecord, convert
-from mechanisms.numbers import exact_text, nearest_float
+from mechanisms.numbers import exact_text, nearest_float, one_line
 
 SHOWN_PARTS: Final = 20
 """Parts that people are shown; JSON has them all."""
@@ -52,7 +52,7 @@ def composition_document(found: Composition, specs: Sequence[str], certificate: 
 def composition_block(found: Composition, certificate: str | None) -> str:
     """What ``compose`` prints."""
     if found.epsilon is None or found.corollary_epsilon is None or found.order_above_1 is None:
-        return line(f"{found.verdict.value}: {found.reason}")
+        return one_line(f"{found.verdict.value}: {found.reason}")
     rows = [
         ("rho", f"{decimal_upper(found.rho, SHOWN_DIGITS)}   in all"),
         ("order", f"{nearest_float(1 + found.order_above_1):.6g}   the Rényi order that gives epsilon"),

@@ -12,7 +12,7 @@ from typing import Any, Final, TextIO
 
 import click
 
-from mechanisms.numbers import InputError
+from mechanisms.numbers import InputError, one_line
 
 UNUSABLE: Final = 2
 """Exit code of unusable arguments or malformed input."""
@@ -40,7 +40,7 @@ def write(text: str, *, err: bool = False) -> None:
             raise OutputError("a closed one")
         return
     encoding = stream.encoding or "utf-8"
-    shown = "".join(character if character.isprintable() or character == "\n" else "\ufffd" for character in text)
+    shown = "\n".join(map(one_line, text.split("\n")))
     try:
         click.echo(shown.encode(encoding, "replace").decode(encoding), file=stream)
     except OSError as error:
@@ -82,8 +82,7 @@ class Console:
             yield None
             return
         # A file's name can hold what a terminal would obey.
-        label = "".join(character if character.isprintable() else "\ufffd" for character in label)
-        with click.progressbar(length=1000, label=label, file=sys.stderr, show_eta=False) as bar:
+        with click.progressbar(length=1000, label=one_line(label), file=sys.stderr, show_eta=False) as bar:
             yield lambda share: bar.update(max(0, min(1000, int(1000 * share)) - bar.pos))
 
 

@@ -32,7 +32,7 @@ def read_bounded(path: str | os.PathLike[str], limit: int = MAX_BYTES, forbidden
     """
     where = os.fspath(path)
     expected = f"a readable file of at most {limit} bytes"
-    with _clear_errors(where, expected):
+    with clear_errors(where, expected):
         descriptor = os.open(path, _READ)
         with open(descriptor, "rb") as file:
             status = os.fstat(descriptor)
@@ -64,7 +64,7 @@ def require_mode(where: str, status: os.stat_result, forbidden: int) -> None:
 def require_writable(path: str | os.PathLike[str]) -> None:
     """Refuse, before work that may be long, a path where no file can be written as things stand. Raises FileError."""
     target, expected = Path(path), "a file in a directory that can be written to"
-    with _clear_errors(os.fspath(path), expected):
+    with clear_errors(os.fspath(path), expected):
         usable = target.parent.is_dir() and os.access(target.parent, os.W_OK | os.X_OK)
         if not usable or (target.exists() and not target.is_file()):
             raise FileError(os.fspath(path), "a path where no file can be written", expected)
@@ -78,7 +78,7 @@ def write_atomically(path: str | os.PathLike[str], data: bytes, mode: int = 0o64
     """
     target = Path(os.path.realpath(path))
     where, expected = os.fspath(path), "a path where a file can be written"
-    with _clear_errors(where, expected):
+    with clear_errors(where, expected):
         if target.exists() and not target.is_file():
             raise FileError(where, "something that is not a regular file", expected)
         with temporary_beside(target, data, mode) as temporary:
@@ -89,7 +89,7 @@ def write_atomically(path: str | os.PathLike[str], data: bytes, mode: int = 0o64
 def write_new(path: str | os.PathLike[str], data: bytes, mode: int = 0o600) -> None:
     """As write_atomically, but never over anything that is there: raises KeyExistsError."""
     target = Path(path)
-    with _clear_errors(os.fspath(path), "a path where a new file can be written"):
+    with clear_errors(os.fspath(path), "a path where a new file can be written"):
         with temporary_beside(target, data, mode) as temporary:
             try:
                 if _POSIX:
@@ -119,7 +119,7 @@ def _flush_directory(directory: Path) -> None:
 
 
 @contextlib.contextmanager
-def _clear_errors(where: str, expected: str) -> Iterator[None]:
+def clear_errors(where: str, expected: str) -> Iterator[None]:
     """OSError as FileError; ValueError is a NUL in the path."""
     try:
         yield

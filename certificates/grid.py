@@ -24,7 +24,7 @@ from audit.verdict import Limits
 from certificates.canonical import strict_json
 from certificates.comparison import Request, make_row, row_document
 from certificates.errors import FileError
-from certificates.files import read_bounded, write_atomically
+from certificates.files import clear_errors, read_bounded, write_atomically
 from certificates.locks import hold
 from certificates.paper import CELLS
 from certificates.pool import compute, open_executor
@@ -177,7 +177,7 @@ def _held(output: str) -> Iterator[BinaryIO]:
     """The output, open at its end and locked against other runs. Raises FileError."""
     expected = "a file where a grid can be written"
     with contextlib.ExitStack() as opened:
-        try:
+        with clear_errors(output, expected):
             while True:
                 if os.path.exists(output) and not os.path.isfile(output):
                     raise FileError(output, "something that is not a regular file", expected)
@@ -188,18 +188,14 @@ def _held(output: str) -> Iterator[BinaryIO]:
                 # The other run may have put its finished file in place just before this one had the lock.
                 if os.path.samestat(os.fstat(file.fileno()), os.stat(output)):
                     break
-        except OSError as error:
-            raise FileError(output, (error.strerror or "an error").lower(), expected) from None
         yield file
 
 
 def _append(file: BinaryIO, data: bytes, output: str) -> None:
-    try:
+    with clear_errors(output, "a file with room for more"):
         while data:
             data = data[file.write(data) :]
         os.fsync(file.fileno())
-    except OSError as error:
-        raise FileError(output, (error.strerror or "an error").lower(), "a file with room for more") from None
 
 
 def _finished(output: str, cells: Iterable[Cell], settings: Settings) -> dict[Cell, str]:

@@ -10,6 +10,7 @@ from audit.verdict import Enclosure
 from certificates.schema import SignatureRecord
 from certificates.trust import TrustStore
 from mechanisms.families import Mechanism
+from mechanisms.numbers import one_line
 
 Rows = list[tuple[str, str]]
 """Labels and what stands beside them."""
@@ -19,12 +20,7 @@ def block(title: str, rows: Rows) -> str:
     """A title and indented rows with their labels in one column; rows without text are left out."""
     shown = [(label, text) for label, text in rows if text]
     width = max((len(label) for label, _ in shown), default=0)
-    return "\n".join(map(line, [title, *(f"  {label:<{width}}  {text}" for label, text in shown)]))
-
-
-def line(text: str) -> str:
-    """One line whatever is in it: a file's name must not make a second one."""
-    return "".join(character if character.isprintable() else "\ufffd" for character in text)
+    return "\n".join(map(one_line, [title, *(f"  {label:<{width}}  {text}" for label, text in shown)]))
 
 
 def between(value: Enclosure, digits: int = 10) -> str:

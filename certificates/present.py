@@ -18,12 +18,12 @@ from audit.verdict import Condition, Decision, Enclosure, Verdict, Witness
 from certificates.composition_view import composition_certificate_block
 from certificates.compositions import is_composition
 from certificates.issue import rounded
-from certificates.layout import Rows, between, block, line, noise_in_words, signature_rows
+from certificates.layout import Rows, between, block, noise_in_words, signature_rows
 from certificates.schema import CertificateRecord, Recorded, convert, read_recorded
 from certificates.verify import Outcome
 from mechanisms.claims import AnyClaim, Claim, Statement, read_statement
 from mechanisms.families import ScaledFamily
-from mechanisms.numbers import exact_text, nearest_float
+from mechanisms.numbers import exact_text, nearest_float, one_line
 
 if TYPE_CHECKING:
     from audit.scales import Calibration
@@ -168,7 +168,7 @@ def outcome_line(path: str, outcome: Outcome) -> str:
     """One certificate: what it comes to, where it is, and why, or what is verified."""
     passed = outcome.exit_code == 0 and outcome.statement is not None
     text = statement_in_words(outcome.statement) if passed and outcome.statement else outcome.reason
-    return line(f"{outcome_word(outcome):<19}  {path}: {text}")
+    return one_line(f"{outcome_word(outcome):<19}  {path}: {text}")
 
 
 def outcomes_summary(outcomes: list[Outcome]) -> str:

@@ -25,7 +25,7 @@ from certificates.trust import TrustStore
 from certificates.verify import Outcome
 from mechanisms.claims import AnyClaim, Claim, Statement, Theorem32, Theorem42
 from mechanisms.families import ScaledFamily
-from mechanisms.numbers import exact_text, nearest_float
+from mechanisms.numbers import exact_text, nearest_float, one_line
 
 DIGITS: Final = 12
 LONG: Final = 60
@@ -123,7 +123,7 @@ def page(report: Report, trust: TrustStore) -> bytes:
 
 def _text(text: str) -> str:
     """Any text as HTML, also inside quotes: escaped, on one line, without control characters."""
-    return html.escape("".join(character if character.isprintable() else "\ufffd" for character in text))
+    return html.escape(one_line(text))
 
 
 def _sentence(text: str) -> str:

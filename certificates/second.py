@@ -43,14 +43,10 @@ def combined(outcome: Outcome, opinion: Opinion | None) -> Outcome:
     contradicted = opinion.answer is Answer.CONTRADICTED
     word, code = ("contradicted by", CONTRADICTED) if contradicted else ("left open by", UNCONFIRMED)
     reason = f"{word} the second opinion: {opinion.reason}"
-    first = min((outcome.exit_code, code), key=_rank)
+    first = min((outcome.exit_code, code), key=PRECEDENCE.index)
     if outcome.exit_code:
         reason = "; ".join((reason, outcome.reason) if first == code else (outcome.reason, reason))
     return dataclasses.replace(outcome, exit_code=first, reason=reason)
-
-
-def _rank(code: int) -> int:
-    return PRECEDENCE.index(code) if code in PRECEDENCE else len(PRECEDENCE)
 
 
 def opinion_line(opinion: Opinion | None) -> str:

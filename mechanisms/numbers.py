@@ -34,6 +34,11 @@ MAX_EXACT_BITS: Final = 1 << 23
 """Most that the numbers of one mechanism may take, over their common denominator."""
 
 
+def one_line(text: str) -> str:
+    """For people: one line without control characters, whatever is in it; a file's name must not make a second one."""
+    return "".join(character if character.isprintable() else "\ufffd" for character in text)
+
+
 class InputError(ValueError):
     """Input that cannot be used: says where it stood, what was got, and what was expected."""
 
@@ -44,8 +49,7 @@ class InputError(ValueError):
             text = f"{type(got).__name__} of too many digits to show"
         if len(text) > 60:
             text = f"{text[:40]}… ({len(text)} characters)"
-        text = "".join(character if character.isprintable() else "�" for character in text)
-        super().__init__(f"{where}: got {text}, expected {expected}")
+        super().__init__(f"{where}: got {one_line(text)}, expected {expected}")
         self.where = where
         self.got = got
         self.expected = expected

@@ -7,24 +7,18 @@ import json
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from audit.decide import decide
-from audit.losses import enclose_losses
 from certificates.canonical import canonical_bytes
-from certificates.issue import issue
 from certificates.signing import sign
 from certificates.trust import SigningKey, TrustStore, ensure_signing_key
 from certificates.verify import Outcome, verify_certificate
 from mechanisms.claims import Statement, read_statement
 from mechanisms.numbers import read_real
-
-TIME = datetime(2026, 1, 31, 12, 0, 0, tzinfo=UTC)
+from tests.certificates.support import certificate
 
 GAUSSIAN = {"family": "gaussian", "sensitivity": "1", "sigma": "0x1.0e61239070a9dp+2"}
 BELOW = "0x1.0e61239070a9cp+2"
@@ -56,23 +50,8 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, Any], str | None]] = {
 def make(name: str, signer: Any) -> bytes:
     """A sound certificate of one of the CASES."""
     mechanism, claim, scale = CASES[name]
-    statement = read_statement({"mechanism": mechanism, "claim": claim})
-    below = None if scale is None else read_real(scale, "scale")
-    refutation = None
-    if scale is not None:
-        refutation = decide(read_statement({"mechanism": {**mechanism, "sigma": scale}, "claim": claim}))
-    float_sigma = float(Fraction(read_real(mechanism["sigma"], "sigma"))) if "sigma" in mechanism else None
-    return issue(
-        statement,
-        decide(statement),
-        losses=enclose_losses(statement.mechanism),
-        refuted_below=below,
-        refutation=refutation,
-        float_sigma=float_sigma,
-        note="for tests",
-        time=TIME,
-        signer=signer,
-    )
+    float_sigma = float(read_real(mechanism["sigma"], "sigma")) if "sigma" in mechanism else None
+    return certificate(mechanism, claim, scale, float_sigma, signer)
 
 
 @dataclass

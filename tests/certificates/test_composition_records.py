@@ -32,8 +32,8 @@ from certificates.schema import CompositionCertificateRecord, convert
 from certificates.signing import sign
 from mechanisms.families import Declared, Gaussian, MultiGaussian
 from mechanisms.numbers import InputError
-from tests.certificates.conftest import TIME, Workshop, put
-from tests.certificates.support import message
+from tests.certificates.conftest import Workshop, put
+from tests.certificates.support import TIME, message
 
 PIECES: Any = ({"from": "0", "to": "inf", "c": "0", "lines": [["0", "-1"]]},)
 PARTS = (

@@ -22,7 +22,8 @@ from certificates.signing import sign
 from certificates.verify import verify_certificate
 from mechanisms.families import Declared, Gaussian, MultiGaussian
 from mechanisms.numbers import InputError, read_real
-from tests.certificates.conftest import TIME, Workshop, put
+from tests.certificates.conftest import Workshop, put
+from tests.certificates.support import TIME
 
 LAPLACE = Declared(
     sensitivity=1,

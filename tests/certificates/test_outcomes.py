@@ -20,7 +20,8 @@ from certificates.compositions import issue_composition
 from certificates.verify import Outcome, verify_certificate
 from mechanisms.families import Gaussian
 from mechanisms.numbers import InputError
-from tests.certificates.conftest import TIME, Workshop
+from tests.certificates.conftest import Workshop
+from tests.certificates.support import TIME
 
 SLIP = Finding(CONTRADICTED, "a slip", is_slip=True)
 FALSE, OPEN = Finding(CONTRADICTED, "false"), Finding(UNCONFIRMED, "open")

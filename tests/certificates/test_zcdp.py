@@ -15,7 +15,8 @@ from certificates.issue import issue
 from certificates.present import certificate_block, decision_block, decision_document, statement_in_words
 from certificates.signing import sign
 from mechanisms.claims import Statement, read_statement
-from tests.certificates.conftest import TIME, Workshop, put
+from tests.certificates.conftest import Workshop, put
+from tests.certificates.support import TIME
 
 NOISE = {"family": "multi-gaussian", "sensitivity": "1", "sigma": "2", "K": 4, "epsilon": "0.5"}
 ENCLOSURE = {"lower": "0.1", "upper": "0.2"}

@@ -27,7 +27,8 @@ from typing import Any, Final
 from audit.verdict import Limits
 from certificates.second import Answer, ask
 from certificates.verify import Outcome, verify_certificate
-from tests.hostile.seeds import TIME, Seed, seeds, trust
+from tests.certificates.support import TIME
+from tests.hostile.seeds import Seed, seeds, trust
 
 MOST_SECONDS: Final = 5.0
 """Of processor time, for one certificate."""

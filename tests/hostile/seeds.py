@@ -6,7 +6,6 @@ import functools
 import hashlib
 import tempfile
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -15,17 +14,13 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from securesystemslib.signer import CryptoSigner  # type: ignore[attr-defined]
 
 from audit.composition import compose, part_of
-from audit.decide import decide
-from audit.losses import enclose_losses
 from audit.verdict import Limits
 from certificates.compositions import issue_composition
-from certificates.issue import issue
 from certificates.signing import PublicKey
 from certificates.trust import TrustStore
 from mechanisms.claims import Statement, read_statement
 from mechanisms.numbers import read_real
-
-TIME = datetime(2026, 1, 31, 12, 0, 0, tzinfo=UTC)
+from tests.certificates.support import TIME, Document, certificate
 
 
 def key(name: str) -> CryptoSigner:
@@ -43,7 +38,6 @@ _PEAKED = {"family": "multi-gaussian", "sensitivity": "2", "sigma": "0.7", "K": 
 _STEPS = {"sensitivity": "1", "epsilon": "1"}
 _MIXTURE = [["1", "0"], ["0.3", "1"], ["0.05", "2.5"]]
 
-Document = dict[str, Any]
 CLAIMS: dict[str, tuple[Document, Document, str | None]] = {
     # name: (mechanism, claim, a smaller scale for which it is refuted)
     "gaussian": ({**_GAUSSIAN, "sigma": "0x1.0e61239070a9dp+2"}, _DIRECT, "0x1.0e61239070a9cp+2"),
@@ -80,23 +74,8 @@ class Seed:
 
 def _issued(name: str) -> bytes:
     mechanism, claim, scale = CLAIMS[name]
-    statement = read_statement({"mechanism": mechanism, "claim": claim})
-    below: Fraction | None = None
-    refutation = None
-    if scale is not None:
-        below = read_real(scale, "scale")
-        refutation = decide(read_statement({"mechanism": {**mechanism, "sigma": scale}, "claim": claim}))
-    return issue(
-        statement,
-        decide(statement),
-        losses=enclose_losses(statement.mechanism),
-        refuted_below=below,
-        refutation=refutation,
-        float_sigma=float(read_real(mechanism["sigma"], "sigma")) if scale is not None else None,
-        note="for tests",
-        time=TIME,
-        signer=TRUSTED,
-    )
+    float_sigma = None if scale is None else float(read_real(mechanism["sigma"], "sigma"))
+    return certificate(mechanism, claim, scale, float_sigma, TRUSTED)
 
 
 def _composed() -> bytes:

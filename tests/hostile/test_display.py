@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
+from tests.certificates.support import TIME
 from tests.cli.support import Program, Run
 from tests.hostile.conftest import Lay
-from tests.hostile.seeds import TIME
 from tests.hostile.zoo import signatures
 
 needs_posix = pytest.mark.skipif(os.name != "posix", reason="POSIX terminals and names of files")

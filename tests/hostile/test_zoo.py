@@ -16,8 +16,9 @@ from certificates.canonical import canonical_bytes, strict_json
 from certificates.errors import CertificateError, KeyRefusedError, NumberError
 from certificates.signing import PublicKey
 from certificates.verify import verify_certificate
+from tests.certificates.support import TIME
 from tests.hostile.judge import ASKED_SECONDS, MOST_SECONDS, processor_limits
-from tests.hostile.seeds import TIME, seeds, trust
+from tests.hostile.seeds import seeds, trust
 from tests.hostile.zoo import CASES, SMALL_ORDER, document, edit, one_signature, set_at, sound, written
 
 SIGNATURES = {"trusted", "untrusted", "invalid", "missing", None}
